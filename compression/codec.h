@@ -36,7 +36,8 @@ class Codec {
   virtual std::size_t max_encoded_bytes(std::size_t elements) const noexcept = 0;
 
   // Writes the record of `in` to `out`; returns its bytes. REQUIRES: out.size() >= max_encoded_bytes.
-  virtual std::size_t encode(std::span<const float> in, CodecState& state, std::span<std::byte> out) const = 0;
+  virtual std::size_t encode(std::span<const float> in, CodecState& state,
+                             std::span<std::byte> out) const = 0;
 
   // sum[i] += weight * decoded[i], in one pass.
   virtual Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const = 0;

@@ -46,8 +46,8 @@ struct RegionConfig {
 enum class CommitPolicyKind { kBsp, kSsp, kAsync };
 struct CommitConfig {
   CommitPolicyKind policy = CommitPolicyKind::kBsp;
-  Step staleness = 3;                              // ssp: how far a worker may be ahead. [0, 2^32)
-  Duration lease = std::chrono::seconds(10);       // A silent worker is dropped after this.
+  Step staleness = 3;                         // ssp: how far a worker may be ahead. [0, 2^32)
+  Duration lease = std::chrono::seconds(10);  // A silent worker is dropped after this.
 };
 
 enum class OptimizerKind { kSgd, kMomentum, kAdam, kAdamw };
@@ -55,15 +55,16 @@ enum class ScheduleKind { kConstant, kLinear, kCosine, kStep };
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
   float learning_rate = 0.01f;
-  float momentum = 0.9f;       // momentum
-  float beta1 = 0.9f;          // adam, adamw
-  float beta2 = 0.999f;        // adam, adamw
-  float epsilon = 1e-8f;       // adam, adamw
-  float weight_decay = 0.0f;   // sgd, momentum and adam: added to the gradient; adamw: decoupled
+  float momentum = 0.9f;      // momentum
+  float beta1 = 0.9f;         // adam, adamw
+  float beta2 = 0.999f;       // adam, adamw
+  float epsilon = 1e-8f;      // adam, adamw
+  float weight_decay = 0.0f;  // sgd, momentum and adam: added to the gradient; adamw: decoupled
   ScheduleKind schedule = ScheduleKind::kConstant;
-  std::uint64_t schedule_steps = 0;   // linear, cosine: steps until `final_fraction`; step: steps between drops
-  float final_fraction = 0.0f;        // linear, cosine: share of learning_rate at the end
-  float decay_factor = 0.1f;          // step: factor at each drop
+  std::uint64_t schedule_steps =
+      0;                        // linear, cosine: steps until `final_fraction`; step: steps between drops
+  float final_fraction = 0.0f;  // linear, cosine: share of learning_rate at the end
+  float decay_factor = 0.1f;    // step: factor at each drop
 };
 
 enum class SyncStrategy { kOuter, kLockstep };
@@ -71,11 +72,11 @@ enum class RegionWeight { kSamples, kEqual };
 enum class HardBoundAction { kHalt, kContinue };
 struct SyncConfig {
   SyncStrategy strategy = SyncStrategy::kOuter;
-  Step every_steps = 8;                      // Of the region's slowest living worker; 0: by time alone.
-  Duration every_time{0};                    // 0: by steps alone.
+  Step every_steps = 8;    // Of the region's slowest living worker; 0: by time alone.
+  Duration every_time{0};  // 0: by steps alone.
   RegionWeight weight = RegionWeight::kSamples;
   Duration deadline = std::chrono::seconds(5);  // A round closes without the late after this.
-  Step hard_staleness = 256;                 // Steps ahead of the slowest region.
+  Step hard_staleness = 256;                    // Steps ahead of the slowest region.
   HardBoundAction then = HardBoundAction::kHalt;
 };
 
@@ -91,24 +92,24 @@ struct CompressionConfig {
 };
 
 struct OutageConfig {
-  Duration at{0};                  // Since the relay started, or ...
-  std::uint64_t after_bytes = 0;   // ... once this many bytes passed in one direction (if not 0).
+  Duration at{0};                 // Since the relay started, or ...
+  std::uint64_t after_bytes = 0;  // ... once this many bytes passed in one direction (if not 0).
   Duration length{0};
-  bool cut = false;                // true: connections are closed too; false: bytes stand still.
+  bool cut = false;  // true: connections are closed too; false: bytes stand still.
 };
 struct EmulateConfig {
   std::uint64_t rate_bytes_per_sec = 0;  // Each way. 0: unlimited.
   Duration rtt{0};
-  Duration jitter{0};                    // Each way, uniform in [0, jitter], order kept.
-  std::uint64_t queue_bytes = 1 << 20;   // Waiting for the rate; a full queue stops reading.
+  Duration jitter{0};                   // Each way, uniform in [0, jitter], order kept.
+  std::uint64_t queue_bytes = 1 << 20;  // Waiting for the rate; a full queue stops reading.
   std::vector<OutageConfig> outages;
-  std::string trace;                     // File of "seconds rate" lines; empty: constant rate.
+  std::string trace;  // File of "seconds rate" lines; empty: constant rate.
 };
 struct LinksConfig {
-  std::uint32_t streams = 1;                          // TLS connections a link. [1, 64]
+  std::uint32_t streams = 1;  // TLS connections a link. [1, 64]
   Duration heartbeat = std::chrono::milliseconds(500);
-  Duration silence = std::chrono::seconds(5);         // A link that brings nothing for this is redialled.
-  std::optional<EmulateConfig> emulate;               // `isthmus train` only.
+  Duration silence = std::chrono::seconds(5);  // A link that brings nothing for this is redialled.
+  std::optional<EmulateConfig> emulate;        // `isthmus train` only.
 };
 
 struct SecurityConfig {
@@ -121,28 +122,28 @@ struct DataConfig {
   std::string set = "fashion-mnist";  // "fashion-mnist" or "text"
   std::string path;                   // fashion-mnist: its folder; text: a UTF-8 file.
   SplitKind split = SplitKind::kIid;
-  double alpha = 0.5;                 // dirichlet
+  double alpha = 0.5;  // dirichlet
 };
 struct SyntheticConfig {
   std::uint64_t tensors = 4;
-  std::uint64_t elements = 65536;         // Of each tensor.
-  float gradient = -1.0f;                 // What each worker pushes for every element.
-  Duration step_time{0};                  // How long one step takes ...
-  bool spin = false;                      // ... by spinning (true) or by sleeping.
-  std::uint64_t nan_at_step = 0;          // Pushes NaN at this step of worker 0 of the first region; 0: never.
+  std::uint64_t elements = 65536;  // Of each tensor.
+  float gradient = -1.0f;          // What each worker pushes for every element.
+  Duration step_time{0};           // How long one step takes ...
+  bool spin = false;               // ... by spinning (true) or by sleeping.
+  std::uint64_t nan_at_step = 0;   // Pushes NaN at this step of worker 0 of the first region; 0: never.
 };
 struct StopConfig {
-  std::optional<Step> steps;         // Of each worker.
-  std::optional<double> accuracy;    // Of the shared model, in [0, 1].
-  std::optional<Duration> time;      // Of training.
+  std::optional<Step> steps;       // Of each worker.
+  std::optional<double> accuracy;  // Of the shared model, in [0, 1].
+  std::optional<Duration> time;    // Of training.
 };
 struct TrainerConfig {
-  std::string model = "mlp";         // mlp, cnn, charlm, synthetic
+  std::string model = "mlp";  // mlp, cnn, charlm, synthetic
   DataConfig data;
   SyntheticConfig synthetic;
-  std::uint32_t batch = 64;          // Samples of each worker in each step.
-  std::uint32_t sequence = 64;       // charlm: characters of one sample.
-  Step evaluate_every = 500;         // Steps of the slowest region between evaluations; 0: at the end only.
+  std::uint32_t batch = 64;     // Samples of each worker in each step.
+  std::uint32_t sequence = 64;  // charlm: characters of one sample.
+  Step evaluate_every = 500;    // Steps of the slowest region between evaluations; 0: at the end only.
   StopConfig stop;
 };
 

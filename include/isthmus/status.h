@@ -85,8 +85,7 @@ class [[nodiscard]] Result {
 
 }  // namespace isthmus
 
-#define ISTHMUS_RETURN_IF_ERROR(expr)                             \
-  do {                                                            \
-    if (::isthmus::Status isthmus_status_ = (expr); !isthmus_status_.ok()) \
-      return isthmus_status_;                                     \
+#define ISTHMUS_RETURN_IF_ERROR(expr)                                                              \
+  do {                                                                                             \
+    if (::isthmus::Status isthmus_status_ = (expr); !isthmus_status_.ok()) return isthmus_status_; \
   } while (false)

@@ -28,8 +28,8 @@ using Step = std::uint64_t;
 
 // Values are 32-bit IEEE floats, little-endian.
 struct TensorSpec {
-  std::string name;                 // Unique in a job, 1 to 255 bytes.
-  std::vector<std::uint64_t> shape; // Each dimension at least 1; empty is a scalar.
+  std::string name;                  // Unique in a job, 1 to 255 bytes.
+  std::vector<std::uint64_t> shape;  // Each dimension at least 1; empty is a scalar.
 
   std::uint64_t elements() const noexcept {
     return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());

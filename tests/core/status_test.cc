@@ -11,7 +11,8 @@ TEST(StatusTest, SuccessIsTheDefault) {
 }
 
 TEST(StatusTest, EachLayerAddsItsContextInFront) {
-  Status status = Status(ErrorCode::kUnavailable, "connection reset").with_context("read").with_context("link 2");
+  Status status =
+      Status(ErrorCode::kUnavailable, "connection reset").with_context("read").with_context("link 2");
   EXPECT_EQ(status.to_string(), "unavailable: link 2: read: connection reset");
 }
 
