@@ -4,30 +4,18 @@ namespace isthmus {
 
 std::string_view to_string(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::kOk:
-      return "ok";
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kTimeout:
-      return "timeout";
-    case ErrorCode::kUnavailable:
-      return "unavailable";
-    case ErrorCode::kProtocol:
-      return "protocol error";
-    case ErrorCode::kCorruption:
-      return "corruption";
-    case ErrorCode::kResourceExhausted:
-      return "resource exhausted";
-    case ErrorCode::kCancelled:
-      return "cancelled";
-    case ErrorCode::kUnimplemented:
-      return "unimplemented";
-    case ErrorCode::kInternal:
-      return "internal error";
-    case ErrorCode::kRefused:
-      return "refused";
+    case ErrorCode::kOk: return "ok";
+    case ErrorCode::kInvalidArgument: return "invalid argument";
+    case ErrorCode::kNotFound: return "not found";
+    case ErrorCode::kTimeout: return "timeout";
+    case ErrorCode::kUnavailable: return "unavailable";
+    case ErrorCode::kProtocol: return "protocol error";
+    case ErrorCode::kCorruption: return "corruption";
+    case ErrorCode::kResourceExhausted: return "resource exhausted";
+    case ErrorCode::kCancelled: return "cancelled";
+    case ErrorCode::kUnimplemented: return "unimplemented";
+    case ErrorCode::kInternal: return "internal error";
+    case ErrorCode::kRefused: return "refused";
   }
   return "unknown error";
 }
