@@ -5,13 +5,13 @@ function(isthmus_module)
   add_library(isthmus_${M_NAME} STATIC ${M_SOURCES})
   add_library(isthmus::${M_NAME} ALIAS isthmus_${M_NAME})
   set_target_properties(isthmus_${M_NAME} PROPERTIES EXPORT_NAME ${M_NAME})
+  target_compile_features(isthmus_${M_NAME} PUBLIC cxx_std_20)
   target_include_directories(isthmus_${M_NAME} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:include>)
   isthmus_warnings(isthmus_${M_NAME})
   target_link_libraries(isthmus_${M_NAME} PUBLIC ${M_DEPENDS} PRIVATE ${M_PRIVATE_DEPENDS})
-  install(TARGETS isthmus_${M_NAME} EXPORT isthmusTargets)
 endfunction()
 
 function(isthmus_warnings target)
