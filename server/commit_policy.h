@@ -1,0 +1,32 @@
+// When a shard folds what its workers sent, and how far ahead of the slowest a worker may run.
+//
+// Threads: stateless; share freely.  Memory: none.  Errors: none.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/job_config.h"
+#include "isthmus/tensor.h"
+
+namespace isthmus::server {
+
+// algorithms.md cards 1 (bsp), 2 (async), 3 (ssp).
+class CommitPolicy {
+ public:
+  virtual ~CommitPolicy() = default;
+
+  // May a slice commit the contributions of one step, `arrived` of them, with `living` workers?
+  virtual bool may_commit(std::size_t arrived, std::size_t living) const noexcept = 0;
+
+  // May a worker that has finished `finished` steps go on while the slowest has finished `slowest`?
+  virtual bool may_proceed(Step finished, Step slowest) const noexcept = 0;
+
+  // True: contributions of one step are collected, and folded in the order of their workers.
+  virtual bool collects() const noexcept = 0;
+};
+
+std::unique_ptr<const CommitPolicy> make_commit_policy(const core::CommitConfig& config);
+
+}  // namespace isthmus::server
