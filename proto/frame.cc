@@ -39,58 +39,32 @@ bool is_known(Kind kind) noexcept { return to_string(kind) != "unknown"; }
 
 std::string_view to_string(Kind kind) noexcept {
   switch (kind) {
-    case Kind::kHello:
-      return "hello";
-    case Kind::kWelcome:
-      return "welcome";
-    case Kind::kRefuse:
-      return "refuse";
-    case Kind::kInitialize:
-      return "initialize";
-    case Kind::kInitializeReply:
-      return "initialize reply";
-    case Kind::kPushPull:
-      return "push-pull";
-    case Kind::kPushPullReply:
-      return "push-pull reply";
-    case Kind::kNextStep:
-      return "next step";
-    case Kind::kNextStepReply:
-      return "next step reply";
-    case Kind::kHeartbeat:
-      return "heartbeat";
-    case Kind::kLeave:
-      return "leave";
-    case Kind::kLeaveReply:
-      return "leave reply";
-    case Kind::kSnapshot:
-      return "snapshot";
-    case Kind::kSnapshotReply:
-      return "snapshot reply";
-    case Kind::kStatus:
-      return "status";
-    case Kind::kStatusReply:
-      return "status reply";
-    case Kind::kControl:
-      return "control";
-    case Kind::kControlReply:
-      return "control reply";
-    case Kind::kLinkHello:
-      return "link hello";
-    case Kind::kLinkWelcome:
-      return "link welcome";
-    case Kind::kLinkHeartbeat:
-      return "link heartbeat";
-    case Kind::kContribution:
-      return "contribution";
-    case Kind::kGlobalDelta:
-      return "global delta";
-    case Kind::kGlobalDeltaAck:
-      return "global delta ack";
-    case Kind::kResetRequest:
-      return "reset request";
-    case Kind::kReset:
-      return "reset";
+    case Kind::kHello: return "hello";
+    case Kind::kWelcome: return "welcome";
+    case Kind::kRefuse: return "refuse";
+    case Kind::kInitialize: return "initialize";
+    case Kind::kInitializeReply: return "initialize reply";
+    case Kind::kPushPull: return "push-pull";
+    case Kind::kPushPullReply: return "push-pull reply";
+    case Kind::kNextStep: return "next step";
+    case Kind::kNextStepReply: return "next step reply";
+    case Kind::kHeartbeat: return "heartbeat";
+    case Kind::kLeave: return "leave";
+    case Kind::kLeaveReply: return "leave reply";
+    case Kind::kSnapshot: return "snapshot";
+    case Kind::kSnapshotReply: return "snapshot reply";
+    case Kind::kStatus: return "status";
+    case Kind::kStatusReply: return "status reply";
+    case Kind::kControl: return "control";
+    case Kind::kControlReply: return "control reply";
+    case Kind::kLinkHello: return "link hello";
+    case Kind::kLinkWelcome: return "link welcome";
+    case Kind::kLinkHeartbeat: return "link heartbeat";
+    case Kind::kContribution: return "contribution";
+    case Kind::kGlobalDelta: return "global delta";
+    case Kind::kGlobalDeltaAck: return "global delta ack";
+    case Kind::kResetRequest: return "reset request";
+    case Kind::kReset: return "reset";
   }
   return "unknown";
 }
