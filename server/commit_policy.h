@@ -12,7 +12,9 @@
 
 namespace isthmus::server {
 
-// algorithms.md cards 1 (bsp), 2 (async), 3 (ssp).
+// bsp folds a step when all living workers have sent theirs, and nobody starts the next one before.
+// ssp folds at once; a worker may be `staleness` steps ahead of the slowest (Ho et al., NIPS 2013).
+// async folds at once and holds nobody back.
 class CommitPolicy {
  public:
   virtual ~CommitPolicy() = default;

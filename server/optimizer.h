@@ -1,11 +1,14 @@
 // What a commit does to a slice's parameters, given the mean gradient.
 //
-// Threads: stateless; the state is the caller's. Elementwise, so the result does not depend on the CPU.
+// Threads: stateless; the state is the caller's.
 // Memory:  state_vectors() arrays as long as the slice, zero at the start.
 // Errors:  none; gradients are finite (the shard refuses others).
+//
+// All loops are elementwise and nothing is fused, so the result does not depend on the CPU's vectors.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,7 +32,7 @@ class Optimizer {
 // The rules are PyTorch's (SGD without and with momentum, Adam, AdamW).
 std::unique_ptr<const Optimizer> make_optimizer(const core::OptimizerConfig& config);
 
-// The learning rate after `steps` steps of the slowest worker.
+// The learning rate after `steps` steps of the slowest worker. A schedule of no steps is constant.
 float scheduled_learning_rate(const core::OptimizerConfig& config, std::uint64_t steps);
 
 }  // namespace isthmus::server
