@@ -1,0 +1,66 @@
+// One float to and from 16 bits, in integer arithmetic: what every backend must reproduce.
+//
+// Narrowing rounds to nearest even and saturates: a value beyond the format's largest finite value becomes
+// that value, never Inf. Widening is exact for every finite pattern; Inf and NaN patterns are refused before.
+// No step makes or reads a subnormal float, so a flush-to-zero mode changes nothing.
+//
+// Threads: any.  Memory: none.  Errors: none.
+
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace isthmus::compression {
+
+inline constexpr std::uint32_t kSignBit = 0x80000000u;
+inline constexpr std::uint32_t kHalfMaxBits = 0x477fe000u;        // 65504.0f
+inline constexpr std::uint32_t kHalfMinNormalBits = 0x38800000u;  // 2^-14
+inline constexpr std::uint32_t kHalfBias = 112u << 23;            // 127 - 15, in a float's exponent field
+inline constexpr std::uint32_t kBf16MaxBits = 0x7f7f0000u;        // the largest finite bf16
+inline constexpr std::uint16_t kHalfExponent = 0x7c00;
+inline constexpr std::uint16_t kBf16Exponent = 0x7f80;
+
+// The smallest magnitude that is not zero in fp16: just above half of 2^-24.
+inline constexpr float kHalfSmallest = std::bit_cast<float>(0x33000001u);
+
+inline std::uint16_t to_half(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits & kSignBit;
+  const std::uint32_t magnitude = std::min(bits ^ sign, kHalfMaxBits);
+  std::uint32_t half;
+  if (magnitude < kHalfMinNormalBits) {
+    // 0.5f has an ulp of 2^-24, fp16's subnormal step: the addition does the rounding.
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+           std::bit_cast<std::uint32_t>(0.5f);
+  } else {
+    half = (magnitude - kHalfBias + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+  }
+  return static_cast<std::uint16_t>(half | (sign >> 16));
+}
+
+inline float from_half(std::uint16_t half) noexcept {
+  const std::uint32_t sign = (half & 0x8000u) << 16;
+  const std::uint32_t shifted = (half & 0x7fffu) << 13;
+  std::uint32_t magnitude = shifted + kHalfBias;
+  if (shifted < (1u << 23)) {
+    // A subnormal half: give it a hidden bit, then subtract what that added.
+    const std::uint32_t one = kHalfBias + (1u << 23);
+    magnitude = std::bit_cast<std::uint32_t>(std::bit_cast<float>(shifted + one) - std::bit_cast<float>(one));
+  }
+  return std::bit_cast<float>(magnitude | sign);
+}
+
+inline std::uint16_t to_bf16(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits & kSignBit;
+  const std::uint32_t magnitude = std::min(bits ^ sign, kBf16MaxBits);
+  return static_cast<std::uint16_t>((magnitude + 0x7fffu + ((magnitude >> 16) & 1u)) >> 16 | sign >> 16);
+}
+
+inline float from_bf16(std::uint16_t value) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+}  // namespace isthmus::compression
