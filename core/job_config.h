@@ -102,8 +102,8 @@ struct EmulateConfig {
   Duration rtt{0};
   Duration jitter{0};                   // Each way, uniform in [0, jitter], order kept.
   std::uint64_t queue_bytes = 1 << 20;  // Waiting for the rate; a full queue stops reading.
-  std::vector<OutageConfig> outages;
-  std::string trace;  // File of "seconds rate" lines; empty: constant rate.
+  std::vector<OutageConfig> outages{};
+  std::string trace{};  // File of "seconds rate" lines; empty: constant rate.
 };
 struct LinksConfig {
   std::uint32_t streams = 1;  // TLS connections a link. [1, 64]
