@@ -23,9 +23,9 @@ Status DenseCodec::accumulate(std::span<const std::byte> in, float weight, std::
 Status DenseCodec::decode(std::span<const std::byte> in, std::span<float> out) const {
   ISTHMUS_RETURN_IF_ERROR(check(in, out.size()));
   // Zeroing and adding is what makes decode() and accumulate() agree; in pieces that stay in the L1 cache.
-  constexpr std::size_t kPiece = 16 * kAlignment;
-  for (std::size_t at = 0; at < out.size(); at += kPiece) {
-    const std::span<float> piece = out.subspan(at, std::min(kPiece, out.size() - at));
+  constexpr std::size_t piece_elements = 16 * kAlignment;
+  for (std::size_t at = 0; at < out.size(); at += piece_elements) {
+    const std::span<float> piece = out.subspan(at, std::min(piece_elements, out.size() - at));
     std::fill(piece.begin(), piece.end(), 0.0f);
     add(in.subspan(max_encoded_bytes(at), max_encoded_bytes(piece.size())), 1.0f, piece);
   }

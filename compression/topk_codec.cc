@@ -17,6 +17,10 @@ constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t);  // The number of el
 constexpr std::size_t kIndexBytes = sizeof(std::uint32_t);
 constexpr std::size_t kValueBytes = sizeof(std::uint16_t);
 
+// A sample: this many elements at this many places.
+constexpr std::size_t kLine = 16;
+constexpr std::size_t kLines = 4096;
+
 template <typename T>
 T load(const std::byte* in) {
   T value;
@@ -41,8 +45,6 @@ std::uint64_t mix(std::uint64_t x) {
 // strata and a cache line is read at an irregular place of each: a regular stride would see only some columns
 // of a matrix.
 float sampled_threshold(std::span<const float> in, std::size_t rank) {
-  constexpr std::size_t kLine = 16;
-  constexpr std::size_t kLines = 4096;
   std::vector<float> sample;
   const auto take = [&](std::size_t first, std::size_t count) {
     for (std::size_t i = first; i < first + count; ++i) sample.push_back(std::fabs(in[i]));

@@ -11,8 +11,8 @@
 #include "compression/kernels/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "compression/kernels/cpu_kernels.cc"
-#include <hwy/foreach_target.h>  // Must come before highway.h.
+#define HWY_TARGET_INCLUDE "compression/kernels/cpu_kernels.cc"  // NOLINT: Highway's name
+#include <hwy/foreach_target.h>                                  // Must come before highway.h.
 
 #include <hwy/highway.h>
 
@@ -239,7 +239,7 @@ std::size_t select(const float* in, std::size_t n, float threshold, std::uint32_
 }  // namespace
 
 const Kernels* table() {
-  static const Kernels kTable{
+  static const Kernels kernels{
       .name = hwy::TargetName(HWY_TARGET),
       .finite_f32 = finite_f32,
       .finite_f16 = finite_f16,
@@ -254,7 +254,7 @@ const Kernels* table() {
       .add_i8 = add_i8,
       .select = select,
   };
-  return &kTable;
+  return &kernels;
 }
 
 #endif

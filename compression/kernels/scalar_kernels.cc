@@ -41,9 +41,10 @@ void narrow(const float* in, std::size_t n, std::byte* out) {
   for (std::size_t i = 0; i < n; ++i) store(out, i, kNarrow(in[i]));
 }
 
+// Floats from 2^23 to 2^24 are the integers: adding 1.5 * 2^23 rounds to nearest even.
+constexpr float kRounder = 12582912.0f;
+
 void to_i8(const float* in, std::size_t n, float inverse, std::byte* out) {
-  // Floats from 2^23 to 2^24 are the integers: adding 1.5 * 2^23 rounds to nearest even.
-  constexpr float kRounder = 12582912.0f;
   for (std::size_t i = 0; i < n; ++i) {
     const float scaled = std::clamp(in[i] * inverse, -127.0f, 127.0f);
     store(out, i, static_cast<std::int8_t>((scaled + kRounder) - kRounder));
@@ -84,7 +85,7 @@ std::size_t select(const float* in, std::size_t n, float threshold, std::uint32_
 }  // namespace
 
 const Kernels& scalar_kernels() noexcept {
-  static constexpr Kernels kTable{
+  static constexpr Kernels table{
       .name = "scalar",
       .finite_f32 = finite<std::uint32_t, 0x7f800000u>,
       .finite_f16 = finite<std::uint16_t, kHalfExponent>,
@@ -99,7 +100,7 @@ const Kernels& scalar_kernels() noexcept {
       .add_i8 = add_i8,
       .select = select,
   };
-  return kTable;
+  return table;
 }
 
 }  // namespace isthmus::compression
