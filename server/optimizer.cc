@@ -113,6 +113,7 @@ float scheduled_learning_rate(const core::OptimizerConfig& config, std::uint64_t
   if (length == 0) return config.learning_rate;
   const double done = static_cast<double>(std::min(steps, length)) / static_cast<double>(length);
   const double end = config.final_fraction;
+  const std::uint64_t drops = steps / length;
   double fraction = 1;
   switch (config.schedule) {
     case core::ScheduleKind::kConstant: break;
@@ -121,7 +122,7 @@ float scheduled_learning_rate(const core::OptimizerConfig& config, std::uint64_t
       fraction = end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * done));
       break;
     case core::ScheduleKind::kStep:
-      fraction = std::pow(static_cast<double>(config.decay_factor), static_cast<double>(steps / length));
+      fraction = std::pow(static_cast<double>(config.decay_factor), static_cast<double>(drops));
       break;
   }
   return static_cast<float>(config.learning_rate * fraction);
