@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one check over the repository: lint.py layering|words|test_files|formatting ROOT.
+"""Runs one check over the repository: lint.py layering|words|test_files|formatting|links ROOT.
 
 Prints one line a problem, with file and line; exits with 1 when there is one.
 """
@@ -9,7 +9,7 @@ import sys
 
 from tree import Tree
 
-CHECKS = ("layering", "words", "test_files", "formatting")
+CHECKS = ("layering", "words", "test_files", "formatting", "links")
 
 
 def main(arguments):

@@ -7,6 +7,7 @@ import unittest
 
 import formatting
 import layering
+import links
 import test_files
 import words
 from tree import Tree, code_only
@@ -117,6 +118,14 @@ class FormattingTest(LintCase):
         style = {".clang-format": "BasedOnStyle: Google\n"}
         self.assertEqual(self.problems(formatting.check, style | {"core/a.h": "int a;\n"}), [])
         self.assertEqual(len(self.problems(formatting.check, style | {"core/a.h": "int  a ;\n"})), 1)
+
+
+class LinksTest(LintCase):
+    def test_finds_a_link_to_nowhere(self):
+        text = "[a](../core/a.h#part) [b](decisions/) [c](https://example.org/x) [d]({})\n"
+        files = {"core/a.h": "", "docs/decisions/1.md": ""}
+        self.assertEqual(self.problems(links.check, files | {"docs/x.md": text.format("x.md")}), [])
+        self.assertEqual(len(self.problems(links.check, files | {"docs/x.md": text.format("y.md")})), 1)
 
 
 class CodeOnlyTest(unittest.TestCase):
