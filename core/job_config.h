@@ -2,34 +2,40 @@
 //
 // Threads: a value.
 // Memory:  owns its strings.
-// Errors:  none here; core/config_file.h makes one from a file and says what is wrong with it.
+// Errors:  core/config_file.h makes one from a file and says what is wrong with it.
 
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/units.h"
+#include "isthmus/status.h"
 #include "isthmus/tensor.h"
 
 namespace isthmus::core {
 
-using Duration = std::chrono::nanoseconds;
-
-// "host:port"; the host is a DNS name, an IPv4 address, or an IPv6 address in brackets.
 struct Address {
-  std::string host;
+  std::string host;  // A DNS name, an IPv4 address, or an IPv6 address without its brackets.
   std::uint16_t port = 0;
   std::string to_string() const;  // "frankfurt.example:7100", "[::1]:7100"
+  bool is_wildcard() const;       // 0.0.0.0 and ::, which can be bound but not reached.
   bool operator==(const Address&) const = default;
 };
 
+// "host:port" or "[IPv6]:port", port 1 to 65535; kInvalidArgument says what is wrong with another text.
+Result<Address> parse_address(std::string_view text);
+
 struct ServerConfig {
   Address lan;       // Advertised to workers. Shard i answers on lan.port + i.
-  Address wan;       // Advertised to other regions.
+  Address wan;       // Advertised to other regions. No host: not given, which one region alone may do.
   Address lan_bind;  // Bound; the same as `lan` unless given.
   Address wan_bind;  // Bound; the same as `wan` unless given.
   std::uint32_t shards = 1;
@@ -63,7 +69,7 @@ struct OptimizerConfig {
   ScheduleKind schedule = ScheduleKind::kConstant;
   std::uint64_t schedule_steps =
       0;                        // linear, cosine: steps until `final_fraction`; step: steps between drops
-  float final_fraction = 0.0f;  // linear, cosine: share of learning_rate at the end
+  double final_fraction = 0.0;  // linear, cosine: share of learning_rate at the end
   float decay_factor = 0.1f;    // step: factor at each drop
 };
 
@@ -152,6 +158,22 @@ struct LimitsConfig {
   std::uint64_t message_bytes = 256ull << 20;    // The largest message accepted.
   Duration operation_timeout = std::chrono::seconds(30);
 };
+
+// What the config file calls the values of an enum, in the order of its enumerators.
+std::span<const std::string_view> names_of(CommitPolicyKind);
+std::span<const std::string_view> names_of(OptimizerKind);
+std::span<const std::string_view> names_of(ScheduleKind);
+std::span<const std::string_view> names_of(SyncStrategy);
+std::span<const std::string_view> names_of(RegionWeight);
+std::span<const std::string_view> names_of(HardBoundAction);
+std::span<const std::string_view> names_of(CodecKind);
+std::span<const std::string_view> names_of(SplitKind);
+
+template <typename E>
+requires requires(E value) {
+  { names_of(value) } -> std::same_as<std::span<const std::string_view>>;
+}
+std::string_view to_string(E value) { return names_of(value)[static_cast<std::size_t>(value)]; }
 
 struct JobConfig {
   std::string job;

@@ -1,0 +1,268 @@
+#include "core/config_schema.h"
+
+#include <limits>
+
+namespace isthmus::core {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kMaxSteps = 1'000'000'000'000;
+constexpr std::uint64_t kMaxStaleness = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kGi = 1ull << 30;
+constexpr float kAlmostOne = 0.999999f;
+constexpr float kTiny = 1e-12f;
+
+constexpr std::string_view kModels[] = {"mlp", "cnn", "charlm", "synthetic"};
+constexpr std::string_view kDataSets[] = {"fashion-mnist", "text"};
+
+void visit_server(ConfigFields& f, ServerConfig& server) {
+  f.require("lan", "give the address that workers reach, for example 'lan: 10.0.0.5:7100'");
+  f.address("lan", server.lan);
+  if (f.has("wan", !server.wan.host.empty())) f.address("wan", server.wan);
+  const auto bind = [&](std::string_view key, Address& bound, const Address& advertised) {
+    if (f.has(key, !bound.host.empty() && bound != advertised)) {
+      f.address(key, bound);
+    } else {
+      bound = advertised;
+    }
+  };
+  bind("lan_bind", server.lan_bind, server.lan);
+  bind("wan_bind", server.wan_bind, server.wan);
+  f.small_count("shards", server.shards, {{1, 64}});
+}
+
+void visit_region(ConfigFields& f, RegionConfig& region) {
+  f.require("name", "every region needs a name, for example 'name: frankfurt'");
+  f.name("name", region.name, 32);
+  f.small_count("workers", region.workers, {{1, 4096}});
+  f.require("servers", "every region needs a server, for example 'servers: [{ lan: 10.0.0.5:7100 }]'");
+  f.list("servers", region.servers, {1, 64}, [&](ServerConfig& server) { visit_server(f, server); });
+}
+
+void visit_commit(ConfigFields& f, CommitConfig& commit) {
+  f.choice("policy", commit.policy);
+  if (f.applies("staleness", commit.policy == CommitPolicyKind::kSsp, "policy: ssp")) {
+    f.count("staleness", commit.staleness, {{0, kMaxStaleness}, "steps"});
+  }
+  f.duration("lease", commit.lease, {milliseconds(100), hours(1)});
+}
+
+void visit_schedule(ConfigFields& f, OptimizerConfig& optimizer) {
+  const ScheduleKind kind = optimizer.schedule;
+  const bool drops = kind == ScheduleKind::kStep;
+  const bool falls = kind == ScheduleKind::kLinear || kind == ScheduleKind::kCosine;
+  if (f.applies("steps", falls || drops, "kind: linear, cosine or step")) {
+    f.require("steps", "say over how many steps, for example 'steps: 3000'");
+    f.count("steps", optimizer.schedule_steps, {{1, kMaxSteps}, "steps", true});
+  }
+  if (f.applies("final", falls, "kind: linear or cosine"))
+    f.share("final", optimizer.final_fraction, {0.0, 1.0});
+  if (f.applies("factor", drops, "kind: step")) f.number("factor", optimizer.decay_factor, {kTiny, 1.0f});
+}
+
+void visit_optimizer(ConfigFields& f, OptimizerConfig& optimizer) {
+  f.choice("kind", optimizer.kind);
+  const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
+  f.number("learning_rate", optimizer.learning_rate, {kTiny, 1000.0f});
+  if (f.applies("momentum", optimizer.kind == OptimizerKind::kMomentum, "kind: momentum")) {
+    f.number("momentum", optimizer.momentum, {0.0f, kAlmostOne});
+  }
+  if (f.applies("beta1", adam, "kind: adam or adamw")) f.number("beta1", optimizer.beta1, {0.0f, kAlmostOne});
+  if (f.applies("beta2", adam, "kind: adam or adamw")) f.number("beta2", optimizer.beta2, {0.0f, kAlmostOne});
+  if (f.applies("epsilon", adam, "kind: adam or adamw"))
+    f.number("epsilon", optimizer.epsilon, {kTiny, 1.0f});
+  f.number("weight_decay", optimizer.weight_decay, {0.0f, 1.0f});
+  f.map(
+      "schedule",
+      [&] {
+        f.choice("kind", optimizer.schedule);
+        visit_schedule(f, optimizer);
+      },
+      "kind");
+}
+
+void visit_sync(ConfigFields& f, SyncConfig& sync) {
+  f.choice("strategy", sync.strategy);
+  f.every("every", sync.every_steps, sync.every_time, kMaxStaleness, {milliseconds(1), hours(24)});
+  f.choice("weight", sync.weight);
+  f.duration("deadline", sync.deadline, {milliseconds(10), hours(1)});
+  f.map("staleness", [&] {
+    f.count("hard", sync.hard_staleness, {{1, kMaxStaleness}, "steps"});
+    f.choice("then", sync.then);
+  });
+}
+
+void visit_codec(ConfigFields& f, CodecConfig& codec) {
+  f.choice("codec", codec.kind);
+  if (f.applies("keep", codec.kind == CodecKind::kTopk, "codec: topk"))
+    f.share("keep", codec.keep, {1e-6, 1.0});
+}
+
+void visit_compression(ConfigFields& f, CompressionConfig& compression) {
+  f.map(
+      "lan", [&] { visit_codec(f, compression.lan); }, "codec");
+  f.map(
+      "wan", [&] { visit_codec(f, compression.wan); }, "codec");
+  f.count("dense_below", compression.dense_below_elements, {{0, kMaxStaleness}, "elements"});
+}
+
+void visit_outage(ConfigFields& f, OutageConfig& outage) {
+  const bool by_bytes = outage.after_bytes != 0;
+  if (f.has("at", !by_bytes)) f.duration("at", outage.at, {Duration::zero(), hours(1000)});
+  if (f.has("after", by_bytes)) f.bytes("after", outage.after_bytes, {1, kGi * 1024});
+  f.require("for", "say how long the link is out, for example 'for: 5s'");
+  f.duration("for", outage.length, {milliseconds(1), hours(1000)});
+  f.flag("cut", outage.cut);
+}
+
+void visit_emulate(ConfigFields& f, EmulateConfig& emulate) {
+  if (f.has("rate", emulate.rate_bytes_per_sec != 0)) {
+    f.rate("rate", emulate.rate_bytes_per_sec, {125, 125'000'000'000});
+  }
+  f.duration("rtt", emulate.rtt, {Duration::zero(), seconds(60)});
+  f.duration("jitter", emulate.jitter, {Duration::zero(), seconds(60)});
+  f.bytes("queue", emulate.queue_bytes, {1024, kGi});
+  if (f.has("outages", !emulate.outages.empty())) {
+    f.list("outages", emulate.outages, {0, 1000}, [&](OutageConfig& outage) { visit_outage(f, outage); });
+  }
+  if (f.has("trace", !emulate.trace.empty())) f.text("trace", emulate.trace);
+}
+
+void visit_links(ConfigFields& f, LinksConfig& links) {
+  f.small_count("streams", links.streams, {{1, 64}});
+  f.duration("heartbeat", links.heartbeat, {milliseconds(10), seconds(60)});
+  f.duration("silence", links.silence, {milliseconds(20), hours(1)});
+  f.maybe("emulate", links.emulate,
+          [&](EmulateConfig& emulate) { f.map("emulate", [&] { visit_emulate(f, emulate); }); });
+}
+
+void visit_data(ConfigFields& f, DataConfig& data) {
+  f.choice("set", data.set, kDataSets);
+  if (data.set == "text")
+    f.require("path", "name the text file to learn from, for example 'path: README.md'");
+  if (f.has("path", !data.path.empty())) f.text("path", data.path);
+  f.choice("split", data.split);
+  if (f.applies("alpha", data.split == SplitKind::kDirichlet, "split: dirichlet")) {
+    f.number("alpha", data.alpha, {1e-3, 1e6});
+  }
+}
+
+void visit_synthetic(ConfigFields& f, SyntheticConfig& synthetic) {
+  f.count("tensors", synthetic.tensors, {{1, 10'000}});
+  f.count("elements", synthetic.elements, {{1, 4 * kGi}, "elements", true});
+  f.number("gradient", synthetic.gradient, {-1e6f, 1e6f});
+  f.duration("step_time", synthetic.step_time, {Duration::zero(), seconds(60)});
+  f.flag("spin", synthetic.spin);
+  f.count("nan_at_step", synthetic.nan_at_step, {{0, kMaxSteps}});
+}
+
+void visit_stop(ConfigFields& f, StopConfig& stop) {
+  f.maybe("steps", stop.steps, [&](Step& steps) {
+    f.count("steps", steps, {{1, kMaxSteps}, "steps", true});
+  });
+  f.maybe("accuracy", stop.accuracy, [&](double& accuracy) { f.share("accuracy", accuracy, {0.0, 1.0}); });
+  f.maybe("time", stop.time, [&](Duration& time) {
+    f.duration("time", time, {milliseconds(1), hours(10'000)});
+  });
+}
+
+void visit_trainer(ConfigFields& f, TrainerConfig& trainer) {
+  f.choice("model", trainer.model, kModels);
+  const bool synthetic = trainer.model == "synthetic";
+  if (f.applies("data", !synthetic, "a model other than synthetic")) {
+    f.map("data", [&] { visit_data(f, trainer.data); });
+  }
+  if (f.applies("synthetic", synthetic, "model: synthetic")) {
+    f.map("synthetic", [&] { visit_synthetic(f, trainer.synthetic); });
+  }
+  f.small_count("batch", trainer.batch, {{1, 1 << 20}, "samples", true});
+  if (f.applies("sequence", trainer.model == "charlm", "model: charlm")) {
+    f.small_count("sequence", trainer.sequence, {{2, 4096}, "characters", true});
+  }
+  f.count("evaluate_every", trainer.evaluate_every, {{0, kMaxSteps}, "steps"});
+  f.map("stop", [&] { visit_stop(f, trainer.stop); });
+}
+
+void visit_limits(ConfigFields& f, LimitsConfig& limits) {
+  f.bytes("in_flight", limits.in_flight_bytes, {1 << 20, 1024 * kGi});
+  f.bytes("message", limits.message_bytes, {64 << 10, 2 * kGi});
+  f.duration("operation_timeout", limits.operation_timeout, {milliseconds(10), hours(1)});
+}
+
+// Notes each key that holds a value, and everything that may be left out.
+class KeyLister : public ConfigFields {
+ public:
+  std::vector<std::string> take() && { return std::move(keys_); }
+
+  void require(Key, std::string_view) override {}
+  bool has(Key, bool) override { return true; }
+  bool applies(Key, bool, std::string_view) override { return true; }
+  void text(Key key, std::string&) override { note(key); }
+  void name(Key key, std::string&, std::size_t) override { note(key); }
+  void flag(Key key, bool&) override { note(key); }
+  void count(Key key, std::uint64_t&, const CountRule&) override { note(key); }
+  void number(Key key, float&, Range<float>) override { note(key); }
+  void number(Key key, double&, Range<double>) override { note(key); }
+  void share(Key key, double&, Range<double>) override { note(key); }
+  void duration(Key key, Duration&, Range<Duration>) override { note(key); }
+  void bytes(Key key, std::uint64_t&, Range<std::uint64_t>) override { note(key); }
+  void rate(Key key, std::uint64_t&, Range<std::uint64_t>) override { note(key); }
+  void address(Key key, Address&) override { note(key); }
+  void every(Key key, Step&, Duration&, Step, Range<Duration>) override { note(key); }
+  void pick(Key key, std::size_t&, std::span<const std::string_view>) override { note(key); }
+  bool open(Key key, std::string_view) override {
+    open_.push_back(path() + std::string(key) + ".");
+    return true;
+  }
+  void close() override { open_.pop_back(); }
+  std::optional<std::size_t> open_list(Key key, std::size_t, Range<std::size_t>) override {
+    open_.push_back(path() + std::string(key) + "[].");
+    return 1;
+  }
+  bool open_item(std::size_t) override {
+    open_.push_back(path());
+    return true;
+  }
+  void close_list() override { open_.pop_back(); }
+
+ private:
+  std::string path() const { return open_.empty() ? "" : open_.back(); }
+  void note(Key key) { keys_.push_back(path() + std::string(key)); }
+
+  std::vector<std::string> open_;
+  std::vector<std::string> keys_;
+};
+
+}  // namespace
+
+void visit_config(ConfigFields& f, JobConfig& config) {
+  f.require("job", "name the job, for example 'job: fashion-mnist'");
+  f.name("job", config.job, 64);
+  f.count("seed", config.seed, {{0, std::numeric_limits<std::int64_t>::max()}});
+  f.require("regions", "list the regions; docs/configuration.md shows how");
+  f.list("regions", config.regions, {1, 64}, [&](RegionConfig& region) { visit_region(f, region); });
+  f.map("commit", [&] { visit_commit(f, config.commit); });
+  f.map("optimizer", [&] { visit_optimizer(f, config.optimizer); });
+  f.map("sync", [&] { visit_sync(f, config.sync); });
+  f.map("compression", [&] { visit_compression(f, config.compression); });
+  f.map("links", [&] { visit_links(f, config.links); });
+  f.map("security", [&] {
+    f.text("directory", config.security.directory);
+    f.flag("plaintext", config.security.plaintext);
+  });
+  f.map("trainer", [&] { visit_trainer(f, config.trainer); });
+  f.map("limits", [&] { visit_limits(f, config.limits); });
+  f.count("slice", config.slice_elements, {{256, 1 << 26}, "elements"});
+}
+
+std::vector<std::string> config_keys() {
+  JobConfig config;
+  KeyLister lister;
+  visit_config(lister, config);
+  return std::move(lister).take();
+}
+
+}  // namespace isthmus::core
