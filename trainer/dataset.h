@@ -40,6 +40,7 @@ class Samples {
   static Samples text(std::vector<std::uint8_t> bytes, std::size_t sequence);
 
   std::size_t size() const noexcept { return size_; }
+  std::size_t targets_per_sample() const noexcept { return is_text_ ? length_ : 1; }
 
   // What a non-iid split goes by, below 256: the class of an image; for text, which tenth of it a
   // sample is from.
