@@ -101,7 +101,7 @@ bool EmulatedLink::take_cut(Duration now) {
 }
 
 void EmulatedLink::clear() {
-  for (Shaper& shaper : shapers_) shaper.clear();
+  for (const Way way : kBothWays) shaper(way).clear();
 }
 
 bool EmulatedLink::cut_at(Duration now) const {
@@ -115,9 +115,9 @@ std::optional<Duration> EmulatedLink::next_event() const {
   const auto consider = [&](std::optional<Duration> time) {
     if (time && (!next || *time < *next)) next = time;
   };
-  for (const Shaper& shaper : shapers_) {
-    consider(shaper.next_departure());
-    consider(shaper.next_release());
+  for (const Way way : kBothWays) {
+    consider(shaper(way).next_departure());
+    consider(shaper(way).next_release());
   }
   for (const Outage& outage : outages_)
     if (outage.cut && !outage.taken) consider(outage.begin);
@@ -126,7 +126,7 @@ std::optional<Duration> EmulatedLink::next_event() const {
 
 void EmulatedLink::begin_outage(const core::OutageConfig& outage, Duration at) {
   outages_.push_back({at, at + outage.length, outage.cut, false});
-  for (Shaper& shaper : shapers_) shaper.block(at, at + outage.length);
+  for (const Way way : kBothWays) shaper(way).block(at, at + outage.length);
 }
 
 }  // namespace isthmus::wan

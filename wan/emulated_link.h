@@ -18,7 +18,18 @@ namespace isthmus::wan {
 
 enum class Way : std::uint8_t { kThere, kBack };  // From who dialled to the target, and back.
 
+inline constexpr std::array kBothWays = {Way::kThere, Way::kBack};
+
 constexpr Way opposite(Way way) { return way == Way::kThere ? Way::kBack : Way::kThere; }
+
+// One T for each way.
+template <typename T>
+struct EachWay {
+  T there;
+  T back;
+  T& operator[](Way way) { return way == Way::kThere ? there : back; }
+  const T& operator[](Way way) const { return way == Way::kThere ? there : back; }
+};
 
 class EmulatedLink {
  public:
@@ -31,8 +42,8 @@ class EmulatedLink {
   // that brings. Call it before push() and before looking at releases.
   void advance(Duration now);
 
-  Shaper& shaper(Way way) { return shapers_[static_cast<std::size_t>(way)]; }
-  const Shaper& shaper(Way way) const { return shapers_[static_cast<std::size_t>(way)]; }
+  Shaper& shaper(Way way) { return shapers_[way]; }
+  const Shaper& shaper(Way way) const { return shapers_[way]; }
 
   // True once for each outage of the kind that cuts, when it has begun: every connection is lost, and with
   // them whatever clear() forgets.
@@ -52,13 +63,13 @@ class EmulatedLink {
     bool taken;
   };
 
-  EmulatedLink(std::vector<core::OutageConfig> by_bytes, std::array<Shaper, 2> shapers)
+  EmulatedLink(std::vector<core::OutageConfig> by_bytes, EachWay<Shaper> shapers)
       : by_bytes_(std::move(by_bytes)), shapers_(std::move(shapers)) {}
   void begin_outage(const core::OutageConfig& outage, Duration at);
 
   std::vector<core::OutageConfig> by_bytes_;  // Those that have not begun.
   std::vector<Outage> outages_;               // All others, also of the future.
-  std::array<Shaper, 2> shapers_;
+  EachWay<Shaper> shapers_;
 };
 
 }  // namespace isthmus::wan
