@@ -1,0 +1,82 @@
+#include "server/local_slice.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace isthmus::server {
+
+LocalSlice::LocalSlice(const core::Slice& slice, const Optimizer& optimizer)
+    : slice_(slice),
+      parameters_(slice.elements),
+      state_(optimizer.state_vectors(), std::vector<float>(slice.elements, 0.0f)) {}
+
+bool LocalSlice::collect(Step step, std::uint32_t worker, WorkerContribution contribution) {
+  if (step < committed_step_) return false;
+  return collected_[step].emplace(worker, std::move(contribution)).second;
+}
+
+std::size_t LocalSlice::collected(Step step) const noexcept {
+  const auto found = collected_.find(step);
+  return found == collected_.end() ? 0 : found->second.size();
+}
+
+bool LocalSlice::has_collected(Step step, std::uint32_t worker) const noexcept {
+  const auto found = collected_.find(step);
+  return found != collected_.end() && found->second.contains(worker);
+}
+
+std::vector<Step> LocalSlice::collecting() const {
+  std::vector<Step> steps;
+  for (const auto& [step, contributions] : collected_) steps.push_back(step);
+  return steps;
+}
+
+void LocalSlice::commit_collected(Step step, const Optimizer& optimizer, float learning_rate,
+                                  std::span<float> scratch) {
+  const auto found = collected_.find(step);
+  ISTHMUS_CHECK(found != collected_.end());
+  std::uint64_t samples = 0;
+  for (const auto& [worker, contribution] : found->second) samples += contribution.samples;
+  const std::span<float> mean = scratch.first(slice_.elements);
+  std::fill(mean.begin(), mean.end(), 0.0f);
+  for (const auto& [worker, contribution] : found->second) {
+    const float weight =
+        static_cast<float>(static_cast<double>(contribution.samples) / static_cast<double>(samples));
+    ISTHMUS_CHECK(contribution.codec->accumulate(contribution.record.view, weight, mean).ok());
+  }
+  collected_.erase(found);
+  untold_samples_ += samples;
+  skip(step);
+  apply(optimizer, mean, learning_rate);
+}
+
+void LocalSlice::commit(const WorkerContribution& contribution, const Optimizer& optimizer,
+                        float learning_rate, std::span<float> scratch) {
+  const std::span<float> gradient = scratch.first(slice_.elements);
+  ISTHMUS_CHECK(contribution.codec->decode(contribution.record.view, gradient).ok());
+  untold_samples_ += contribution.samples;
+  apply(optimizer, gradient, learning_rate);
+}
+
+void LocalSlice::apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate) {
+  std::vector<std::span<float>> state(state_.begin(), state_.end());
+  ++commits_;
+  optimizer.apply(parameters_.write(), gradient, state, learning_rate, commits_);
+  changed();
+}
+
+core::SharedBytes LocalSlice::encoded(const compression::Codec& codec) {
+  // fp32 records are the values themselves: no pass, the snapshot is sent.
+  if (codec.id() == compression::CodecId::kFp32) return parameters_.share_bytes();
+  if (encoded_version_ != version_ || encoded_.view.empty()) {
+    core::Buffer buffer(codec.max_encoded_bytes(slice_.elements));
+    compression::CodecState unused;
+    const std::size_t bytes = codec.encode(parameters_.read(), unused, buffer.writable());
+    encoded_ = std::move(buffer).share(bytes);
+    encoded_version_ = version_;
+  }
+  return encoded_;
+}
+
+}  // namespace isthmus::server

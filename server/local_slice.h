@@ -1,0 +1,83 @@
+// A slice as its shard holds it: parameters, optimizer state, and the contributions of the current step.
+//
+// Threads: belongs to its shard.
+// Memory:  parameters, the optimizer's vectors, one encoding a version, and under a collecting policy one
+//          encoded contribution a worker (held where it was received).
+// Errors:  records were checked by the shard before they come here.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "compression/codec.h"
+#include "core/layout.h"
+#include "core/versioned_floats.h"
+#include "server/commit_policy.h"
+#include "server/optimizer.h"
+
+namespace isthmus::server {
+
+// One worker's gradient for one slice, encoded.
+struct WorkerContribution {
+  std::uint64_t samples = 1;  // The gradient is a mean over them. At least 1.
+  const compression::Codec* codec = nullptr;
+  core::SharedBytes record;
+};
+
+class LocalSlice {
+ public:
+  LocalSlice(const core::Slice& slice, const Optimizer& optimizer);
+
+  const core::Slice& slice() const noexcept { return slice_; }
+  core::VersionedFloats& parameters() noexcept { return parameters_; }
+  const core::VersionedFloats& parameters() const noexcept { return parameters_; }
+
+  // Counts the commits and every other change. 0: no values yet.
+  std::uint64_t version() const noexcept { return version_; }
+  void changed() noexcept { ++version_; }
+
+  // The first step that has not been committed (collecting policies).
+  Step committed_step() const noexcept { return committed_step_; }
+  std::uint64_t commits() const noexcept { return commits_; }
+  // Committed since the last call.
+  std::uint64_t take_untold_samples() noexcept { return std::exchange(untold_samples_, 0); }
+
+  // Collecting policies: keeps a worker's contribution to `step`. False: it has one already, or the step
+  // is committed.
+  bool collect(Step step, std::uint32_t worker, WorkerContribution contribution);
+  std::size_t collected(Step step) const noexcept;
+  std::vector<Step> collecting() const;  // The steps that something was collected for.
+  bool has_collected(Step step, std::uint32_t worker) const noexcept;
+
+  // Folds what was collected for `step`, in the order of the workers: the mean weighted by samples.
+  // `scratch` has at least the slice's elements.
+  void commit_collected(Step step, const Optimizer& optimizer, float learning_rate, std::span<float> scratch);
+  // Folds one contribution.
+  void commit(const WorkerContribution& contribution, const Optimizer& optimizer, float learning_rate,
+              std::span<float> scratch);
+  // Nobody contributed to `step`; it is over all the same.
+  void skip(Step step) noexcept { committed_step_ = std::max(committed_step_, step + 1); }
+
+  // The parameters as a record of `codec`, encoded once a version.
+  core::SharedBytes encoded(const compression::Codec& codec);
+
+ private:
+  void apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate);
+
+  core::Slice slice_;
+  core::VersionedFloats parameters_;
+  std::vector<std::vector<float>> state_;
+  std::uint64_t version_ = 0;
+  std::uint64_t commits_ = 0;
+  std::uint64_t untold_samples_ = 0;
+  Step committed_step_ = 0;
+  std::map<Step, std::map<std::uint32_t, WorkerContribution>> collected_;
+  core::SharedBytes encoded_;
+  std::uint64_t encoded_version_ = 0;
+};
+
+}  // namespace isthmus::server

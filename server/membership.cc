@@ -1,0 +1,94 @@
+#include "server/membership.h"
+
+#include <algorithm>
+
+namespace isthmus::server {
+
+Membership::Membership(std::uint32_t expected, core::Duration lease, core::Duration start_grace)
+    : expected_(expected), lease_(lease), start_grace_(start_grace) {}
+
+const Member* Membership::join(std::uint32_t worker, std::uint64_t incarnation, const std::string& peer,
+                               core::TimePoint now) {
+  Member& member = members_[worker];
+  if (member.incarnation > incarnation) return nullptr;
+  if (!first_join_) first_join_ = now;
+  const bool again = member.living && member.incarnation == incarnation;
+  if (member.peer != peer) {
+    worker_of_peer_.erase(member.peer);
+    worker_of_peer_[peer] = worker;
+  }
+  const std::uint64_t refused = member.refused;
+  // A repeated Hello of the same life must not set its clock back.
+  const Step start = again ? member.finished : slowest_;
+  member = {worker, incarnation, peer, start, now, true, false, refused};
+  update();
+  return &member;
+}
+
+Member* Membership::renew(const std::string& peer, core::TimePoint now) {
+  const auto found = worker_of_peer_.find(peer);
+  if (found == worker_of_peer_.end()) return nullptr;
+  Member& member = members_.at(found->second);
+  if (!member.living) return nullptr;
+  member.heard = now;
+  return &member;
+}
+
+void Membership::finish_step(Member& member, Step finished) {
+  member.finished = std::max(member.finished, finished);
+  update();
+}
+
+void Membership::leave(Member& member, bool done) {
+  member.living = false;
+  member.done = done;
+  update();
+}
+
+std::vector<std::uint32_t> Membership::expire(core::TimePoint now) {
+  std::vector<std::uint32_t> dropped;
+  for (auto& [worker, member] : members_) {
+    if (member.living && now - member.heard >= lease_) {
+      member.living = false;
+      dropped.push_back(worker);
+    }
+  }
+  if (!started_ && first_join_ && now - *first_join_ >= start_grace_) started_ = true;
+  update();
+  return dropped;
+}
+
+std::optional<core::TimePoint> Membership::next_expiry() const {
+  std::optional<core::TimePoint> next;
+  if (!started_ && first_join_) next = *first_join_ + start_grace_;
+  for (const auto& [worker, member] : members_) {
+    if (member.living && (!next || member.heard + lease_ < *next)) next = member.heard + lease_;
+  }
+  return next;
+}
+
+std::size_t Membership::living() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.living; }));
+}
+
+std::size_t Membership::barrier_size() const noexcept {
+  return started_ ? living() : std::max<std::size_t>(living(), expected_);
+}
+
+bool Membership::all_done() const noexcept {
+  return started_ && living() == 0 &&
+         std::any_of(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.done; });
+}
+
+void Membership::update() {
+  if (living() >= expected_) started_ = true;
+  if (!started_) return;  // Nobody may run ahead of those still to come.
+  std::optional<Step> slowest;
+  for (const auto& [worker, member] : members_) {
+    if (member.living) slowest = std::min(slowest.value_or(member.finished), member.finished);
+  }
+  if (slowest) slowest_ = std::max(slowest_, *slowest);
+}
+
+}  // namespace isthmus::server

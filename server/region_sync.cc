@@ -1,0 +1,366 @@
+#include "server/region_sync.h"
+
+#include <algorithm>
+
+#include "server/wan_messages.h"
+
+namespace isthmus::server {
+namespace {
+
+constexpr std::size_t kStalenessBuckets = 512;
+
+// One flag a region, as the pure side takes them.
+class Flags {
+ public:
+  explicit Flags(std::size_t size) : values_(new bool[size]()), size_(size) {}
+  bool& operator[](std::size_t i) { return values_[i]; }
+  operator std::span<const bool>() const { return {values_.get(), size_}; }
+
+ private:
+  std::unique_ptr<bool[]> values_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+struct RegionSync::State {
+  State(LocalSlice& local_slice, std::uint32_t home, std::uint64_t incarnation, const compression::Codec& up)
+      : local(local_slice), home_region(home), region(local_slice.slice().elements, incarnation, up) {}
+
+  core::SliceId id() const { return local.slice().id; }
+
+  LocalSlice& local;
+  const std::uint32_t home_region;
+  OuterRegion region;
+  std::unique_ptr<OuterHome> home;  // If that is us.
+  Step last_step = 0;               // When the last contribution started, ...
+  core::TimePoint last_time{};
+  std::uint64_t told_commits = 0;  // ... and what it covered.
+  std::uint64_t untold_samples = 0;
+  std::optional<core::TimePoint> round_deadline;  // Runs while something waits at the home.
+  bool final_started = false;
+  bool final_applied = false;
+};
+
+RegionSync::RegionSync(const core::JobConfig& config, std::uint32_t region, std::uint64_t incarnation,
+                       const core::Layout& layout, const Directory& directory,
+                       std::vector<std::unique_ptr<LocalSlice>>& slices, const RegionTable& table, Send send)
+    : config_(config),
+      region_(region),
+      incarnation_(incarnation),
+      directory_(directory),
+      table_(table),
+      send_(std::move(send)),
+      dense_(compression::make_codec(core::CodecConfig{core::CodecKind::kFp32, 1.0})),
+      wan_codec_(compression::make_codec(config.compression.wan)),
+      seen_generation_(table.peers().size(), 0),
+      slices_without_anchor_(slices.size()) {
+  counters_.staleness.resize(kStalenessBuckets, 0);
+  const auto regions = static_cast<std::uint32_t>(config.regions.size());
+  for (auto& slice : slices) {
+    const std::uint32_t home = directory.home_of(slice->slice().id);
+    const std::uint64_t tensor_elements = layout.tensors()[slice->slice().tensor.value].elements();
+    const compression::Codec& wan =
+        tensor_elements < config.compression.dense_below_elements ? *dense_ : *wan_codec_;
+    // What a region tells itself costs nothing.
+    states_.push_back(std::make_unique<State>(*slice, home, incarnation, home == region ? *dense_ : wan));
+    if (home == region) {
+      states_.back()->home =
+          std::make_unique<OuterHome>(slice->slice().elements, regions, region, 1, wan, config.sync.weight);
+    }
+  }
+}
+
+RegionSync::~RegionSync() = default;
+
+RegionSync::State* RegionSync::find(core::SliceId slice) {
+  const auto found = std::lower_bound(states_.begin(), states_.end(), slice,
+                                      [](const auto& state, core::SliceId id) { return state->id() < id; });
+  return found != states_.end() && (*found)->id() == slice ? found->get() : nullptr;
+}
+
+bool RegionSync::is_home(std::size_t index) const { return states_[index]->home != nullptr; }
+
+void RegionSync::initialize(std::size_t index, core::TimePoint now) {
+  now_ = now;
+  State& state = *states_[index];
+  if (!state.home || state.home->initialized()) return;
+  state.home->initialize(state.local.parameters().read());
+  dispatch(state, state.home->join(region_, incarnation_));
+  for (const auto& entry : table_.peers()) {
+    if (entry->generation.load(std::memory_order_acquire) > 0 &&
+        entry->peer.server == directory_.server_of(entry->peer.region, state.id()))
+      dispatch(state, state.home->join(entry->peer.region, entry->incarnation.load()));
+  }
+}
+
+void RegionSync::poll_links(core::TimePoint now) {
+  now_ = now;
+  for (std::size_t i = 0; i < seen_generation_.size(); ++i) {
+    const RegionTable::Entry& entry = *table_.peers()[i];
+    const std::uint64_t generation = entry.generation.load(std::memory_order_acquire);
+    if (generation == seen_generation_[i]) continue;
+    seen_generation_[i] = generation;
+    const wan::Peer peer = entry.peer;
+    for (auto& state : states_) {
+      if (directory_.server_of(peer.region, state->id()) != peer.server) continue;
+      if (state->home_region == peer.region) {
+        if (const auto contribution = state->region.in_flight())
+          send(*state, peer.region, to_message(state->id(), *contribution, clock_));
+      } else if (state->home) {
+        dispatch(*state, state->home->join(peer.region, entry.incarnation.load()));
+      }
+    }
+  }
+}
+
+Status RegionSync::receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
+                           std::optional<Step>& sender_clock) {
+  now_ = now;
+  State* state = message.request_id <= ~core::SliceId{0}
+                     ? find(static_cast<core::SliceId>(message.request_id))
+                     : nullptr;
+  if (state == nullptr)
+    return {ErrorCode::kProtocol, "slice " + std::to_string(message.request_id) + " is not here"};
+  if (directory_.server_of(from.region, state->id()) != from.server)
+    return {ErrorCode::kProtocol,
+            "slice " + std::to_string(message.request_id) + " is not held by the sender"};
+  const bool for_home = message.kind == proto::Kind::kContribution ||
+                        message.kind == proto::Kind::kGlobalDeltaAck ||
+                        message.kind == proto::Kind::kResetRequest;
+  return for_home ? receive_as_home(*state, from, message, sender_clock)
+                  : receive_as_region(*state, from, message, sender_clock);
+}
+
+Status RegionSync::receive_as_home(State& state, wan::Peer from, const proto::Message& message,
+                                   std::optional<Step>& sender_clock) {
+  if (!state.home) return {ErrorCode::kProtocol, "this region is not the slice's home"};
+  if (message.kind == proto::Kind::kContribution) {
+    Step clock = 0;
+    const auto contribution = to_contribution(message, clock);
+    if (!contribution.ok()) return contribution.status();
+    sender_clock = clock;
+    const auto received = state.home->receive(from.region, *contribution);
+    if (!received.ok()) return received.status();
+    if (*received == OuterHome::Received::kDuplicate) dispatch(state, state.home->repeat(from.region));
+    if (*received == OuterHome::Received::kRefused) dispatch(state, state.home->reset(from.region));
+    close_round(state);
+    return {};
+  }
+  const auto ack = to_ack(message);
+  if (!ack.ok()) return ack.status();
+  if (message.kind == proto::Kind::kResetRequest) {
+    ++counters_.resets;
+    dispatch(state, state.home->reset(from.region));
+  } else {
+    dispatch(state, state.home->acknowledge(from.region, *ack));
+  }
+  return {};
+}
+
+Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::Message& message,
+                                     std::optional<Step>& sender_clock) {
+  if (from.region != state.home_region) return {ErrorCode::kProtocol, "the sender is not the slice's home"};
+  Step clock = 0;
+  bool final = false;
+  Result<OuterRegion::Outcome> outcome = OuterRegion::Outcome::kIgnored;
+  if (message.kind == proto::Kind::kGlobalDelta) {
+    const auto delta = to_global_delta(message, clock);
+    if (!delta.ok()) return delta.status();
+    outcome = state.region.apply(*delta, state.local.parameters());
+  } else if (message.kind == proto::Kind::kReset) {
+    const auto reset = to_reset(message, clock);
+    if (!reset.ok()) return reset.status();
+    final = reset->final;
+    outcome = state.region.apply(*reset, state.local.parameters());
+  } else {
+    return {ErrorCode::kProtocol, "unexpected " + std::string(to_string(message.kind))};
+  }
+  sender_clock = clock;
+  if (!outcome.ok()) return outcome.status();
+  applied(state, *outcome, final);
+  if (*outcome == OuterRegion::Outcome::kNeedReset) {
+    ++counters_.resets;
+    send(state, state.home_region,
+         reset_request(state.id(), state.region.ack(), "base or checksum does not match"));
+  } else {
+    send(state, state.home_region, to_message(state.id(), state.region.ack()));
+  }
+  return {};
+}
+
+void RegionSync::applied(State& state, OuterRegion::Outcome outcome, bool final) {
+  if (outcome != OuterRegion::Outcome::kApplied) return;
+  if (state.local.version() == 0 && slices_without_anchor_ > 0) --slices_without_anchor_;
+  state.local.changed();
+  state.final_applied |= final;
+  counters_.newest_round = std::max(counters_.newest_round, state.region.anchor_id().round);
+  const Step slowest = table_.slowest_other();
+  if (slowest == wan::kFinishedClock || draining_) return;
+  const Step ahead = clock_ > slowest ? clock_ - slowest : 0;
+  ++counters_.staleness[std::min<std::size_t>(ahead, kStalenessBuckets - 1)];
+}
+
+void RegionSync::dispatch(State& state, std::optional<OuterHome::Outgoing> outgoing) {
+  if (outgoing) dispatch(state, std::move(*outgoing));
+}
+
+void RegionSync::dispatch(State& state, OuterHome::Outgoing outgoing) {
+  if (outgoing.region != region_) {
+    std::visit(
+        [&](const auto& message) {
+          send(state, outgoing.region, to_message(state.id(), message, outgoing.region, clock_));
+        },
+        outgoing.message);
+    return;
+  }
+  // To ourselves: the same messages, without a wire.
+  const bool final =
+      std::holds_alternative<Reset>(outgoing.message) && std::get<Reset>(outgoing.message).final;
+  const auto outcome =
+      std::visit([&](const auto& message) { return state.region.apply(message, state.local.parameters()); },
+                 outgoing.message);
+  if (!outcome.ok()) return;
+  applied(state, *outcome, final);
+  dispatch(state, state.home->acknowledge(region_, state.region.ack()));
+}
+
+void RegionSync::send(State& state, std::uint32_t region, proto::Message message) {
+  send_({region, directory_.server_of(region, state.id())}, std::move(message));
+}
+
+bool RegionSync::due(const State& state) const {
+  if (!state.region.idle() || state.final_started) return false;
+  if (draining_) return true;
+  if (state.local.commits() == state.told_commits) return false;
+  if (config_.sync.strategy == core::SyncStrategy::kLockstep) return true;
+  const core::SyncConfig& sync = config_.sync;
+  return (sync.every_steps > 0 && clock_ >= state.last_step + sync.every_steps) ||
+         (sync.every_time.count() > 0 && now_ - state.last_time >= sync.every_time);
+}
+
+void RegionSync::advance(Step clock, core::TimePoint now) {
+  now_ = now;
+  clock_ = clock;
+  for (auto& state : states_) {
+    if (due(*state)) start(*state, draining_);
+    close_round(*state);
+    if (draining_ && state->home && state->home->initialized() && !state->home->finished()) {
+      Flags expected(config_.regions.size());
+      for (std::uint32_t r = 0; r < config_.regions.size(); ++r)
+        expected[r] = r == region_ || !table_.region_lost(r, now_, config_.limits.operation_timeout);
+      if (state->home->all_final(expected)) {
+        for (auto& outgoing : state->home->finish()) dispatch(*state, std::move(outgoing));
+      }
+    }
+  }
+}
+
+void RegionSync::start(State& state, bool final) {
+  state.last_step = clock_;
+  state.last_time = now_;
+  state.told_commits = state.local.commits();
+  state.untold_samples += state.local.take_untold_samples();
+  state.final_started |= final;
+  const auto contribution = state.region.start(state.local.parameters().read(), state.untold_samples, final);
+  if (!contribution.ok()) return;  // Not finite: told again when it is.
+  state.untold_samples = 0;
+  if (state.home_region != region_) {
+    send(state, state.home_region, to_message(state.id(), *contribution, clock_));
+    return;
+  }
+  if (state.home->receive(region_, *contribution).ok()) close_round(state);
+}
+
+bool RegionSync::takes_part(const State& state, std::uint32_t region) const {
+  if (region != region_ && !table_.region_up(region)) return false;
+  Flags only(config_.regions.size());
+  only[region] = true;
+  return !state.home->all_final(only);
+}
+
+void RegionSync::close_round(State& state) {
+  if (!state.home || state.home->finished()) return;
+  if (state.home->waiting() == 0) {
+    state.round_deadline.reset();
+    return;
+  }
+  if (!state.round_deadline) state.round_deadline = now_ + config_.sync.deadline;
+  Flags expected(config_.regions.size());
+  for (std::uint32_t r = 0; r < config_.regions.size(); ++r) expected[r] = takes_part(state, r);
+  // lockstep waits for whoever is reachable, however long that takes.
+  const bool late = config_.sync.strategy != core::SyncStrategy::kLockstep && now_ >= *state.round_deadline;
+  if (!state.home->may_close(expected, late)) return;
+  state.round_deadline.reset();
+  for (auto& outgoing : state.home->close(expected)) dispatch(state, std::move(outgoing));
+}
+
+std::optional<core::TimePoint> RegionSync::next_deadline() const {
+  std::optional<core::TimePoint> next;
+  const auto consider = [&](core::TimePoint time) { next = next ? std::min(*next, time) : time; };
+  for (const auto& state : states_) {
+    if (state->round_deadline) consider(*state->round_deadline);
+    if (config_.sync.every_time.count() > 0 && state->region.idle() &&
+        state->local.commits() != state->told_commits)
+      consider(state->last_time + config_.sync.every_time);
+  }
+  return next;
+}
+
+bool RegionSync::settled(std::size_t index) const {
+  const State& state = *states_[index];
+  return config_.sync.strategy != core::SyncStrategy::kLockstep || draining_ ||
+         (state.region.idle() && state.local.commits() == state.told_commits);
+}
+
+bool RegionSync::halted(Step clock) const {
+  if (config_.sync.then != core::HardBoundAction::kHalt) return false;
+  const Step slowest = table_.slowest_other();
+  return slowest != wan::kFinishedClock && clock >= slowest + config_.sync.hard_staleness;
+}
+
+void RegionSync::drain(core::TimePoint now) {
+  draining_ = true;
+  advance(clock_, now);
+}
+
+bool RegionSync::drained(core::TimePoint now) const {
+  if (!draining_) return false;
+  const core::Duration grace = config_.limits.operation_timeout;
+  return std::all_of(states_.begin(), states_.end(), [&](const auto& state) {
+    if (!state->home) return state->final_applied || table_.region_lost(state->home_region, now, grace);
+    if (!state->home->initialized()) return true;  // The job ended before it began.
+    if (!state->home->finished()) return false;
+    for (std::uint32_t r = 0; r < config_.regions.size(); ++r) {
+      if (r != region_ && !state->home->final_acknowledged(r) && !table_.region_lost(r, now, grace))
+        return false;
+    }
+    return true;
+  });
+}
+
+AnchorId RegionSync::anchor_id(std::size_t index) const { return states_[index]->region.anchor_id(); }
+
+core::VersionedFloats::Reference RegionSync::anchor(std::size_t index) const {
+  return states_[index]->region.anchor();
+}
+
+SyncCounters RegionSync::counters() const {
+  SyncCounters counters = counters_;
+  for (const auto& state : states_) {
+    if (!state->home) continue;
+    counters.folded += state->home->folded_count();
+    counters.duplicates += state->home->duplicate_count();
+  }
+  return counters;
+}
+
+double RegionSync::untold_squared() const {
+  double sum = 0;
+  for (const auto& state : states_) {
+    if (state->region.has_anchor()) sum += state->region.untold_squared(state->local.parameters().read());
+  }
+  return sum;
+}
+
+}  // namespace isthmus::server

@@ -1,0 +1,120 @@
+// A shard's part in keeping regions close: when each slice speaks, to whom, and what becomes of the answers.
+// The `outer` protocol's two sides (outer_region.h, outer_home.h) decide for one slice; this drives them for
+// all of a shard's. `lockstep` is the same with a sync at every step and workers that wait for it.
+//
+// Threads: belongs to its shard; reads the RegionTable.
+// Memory:  what the two sides hold, a slice at a time; nothing queues here.
+// Errors:  a peer's bad message is a Status (the shard counts and reports it) and changes nothing.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/job_config.h"
+#include "core/layout.h"
+#include "server/directory.h"
+#include "server/local_slice.h"
+#include "server/outer_home.h"
+#include "server/outer_region.h"
+#include "server/region_table.h"
+
+namespace isthmus::server {
+
+struct SyncCounters {
+  std::uint64_t folded = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t resets = 0;
+  std::uint64_t checksum_mismatches = 0;
+  std::uint64_t newest_round = 0;
+  std::vector<std::uint64_t> staleness;  // Histogram of steps ahead of the slowest region, at each sync.
+};
+
+class RegionSync {
+ public:
+  // Queues a message for a server of another region; a link that is down drops it, since everything
+  // unacknowledged is repeated when the link comes up.
+  using Send = std::function<void(wan::Peer to, proto::Message message)>;
+
+  // The references outlive this. `slices`: the shard's, in the order of their ids.
+  RegionSync(const core::JobConfig& config, std::uint32_t region, std::uint64_t incarnation,
+             const core::Layout& layout, const Directory& directory,
+             std::vector<std::unique_ptr<LocalSlice>>& slices, const RegionTable& table, Send send);
+  ~RegionSync();
+
+  // The slice's parameters are the region's initial values: at its home they become the job's.
+  void initialize(std::size_t index, core::TimePoint now);
+  bool is_home(std::size_t index) const;
+  // Every slice has an anchor: the region may train.
+  bool ready() const noexcept { return slices_without_anchor_ == 0; }
+
+  // Looks for links that came up since the last call and repeats what they may have lost.
+  void poll_links(core::TimePoint now);
+
+  // A message of the protocol. `sender_clock` is set when the message carries one.
+  Status receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
+                 std::optional<Step>& sender_clock);
+
+  // Starts the contributions that are due, closes the rounds that may close.
+  void advance(Step clock, core::TimePoint now);
+  // When advance() has something to do without anything having happened.
+  std::optional<core::TimePoint> next_deadline() const;
+
+  // lockstep: whether the last commit has come back from all regions. Other strategies never wait.
+  bool settled(std::size_t index) const;
+  // The region is too far ahead of the slowest one, by the hard bound with `halt`.
+  bool halted(Step clock) const;
+
+  // Training has ended here: the last, lossless sync. drained() once every slice holds the final values
+  // and whoever we are home to has them too, or is lost.
+  void drain(core::TimePoint now);
+  bool draining() const noexcept { return draining_; }
+  bool drained(core::TimePoint now) const;
+
+  AnchorId anchor_id(std::size_t index) const;
+  core::VersionedFloats::Reference anchor(std::size_t index) const;
+  SyncCounters counters() const;
+  double untold_squared() const;
+
+ private:
+  struct State;  // Of one slice.
+
+  State* find(core::SliceId slice);
+  void start(State& state, bool final);
+  Status receive_as_home(State& state, wan::Peer from, const proto::Message& message,
+                         std::optional<Step>& clock);
+  Status receive_as_region(State& state, wan::Peer from, const proto::Message& message,
+                           std::optional<Step>& clock);
+  void dispatch(State& state, OuterHome::Outgoing outgoing);
+  void dispatch(State& state, std::optional<OuterHome::Outgoing> outgoing);
+  // The slice's home said something; `answer` it, and note what it did.
+  void applied(State& state, OuterRegion::Outcome outcome, bool final);
+  void contribute(State& state, const Contribution& contribution);
+  void close_round(State& state);
+  bool due(const State& state) const;
+  bool takes_part(const State& state, std::uint32_t region) const;
+  void send(State& state, std::uint32_t region, proto::Message message);
+
+  const core::JobConfig& config_;
+  const std::uint32_t region_;
+  const std::uint64_t incarnation_;
+  const Directory& directory_;
+  const RegionTable& table_;
+  const Send send_;
+  const std::unique_ptr<const compression::Codec> dense_;
+  const std::unique_ptr<const compression::Codec> wan_codec_;
+  std::vector<std::unique_ptr<State>> states_;
+  std::vector<std::uint64_t> seen_generation_;  // Of each entry of the table.
+  core::TimePoint now_{};                       // Of the call being served.
+  Step clock_ = 0;
+  std::size_t slices_without_anchor_ = 0;
+  bool draining_ = false;
+  SyncCounters counters_;
+};
+
+}  // namespace isthmus::server

@@ -1,0 +1,205 @@
+// The shard's loop. What it is asked: shard_requests.cc; what it answers and when: shard_replies.cc; what
+// contributions do: shard_commits.cc.
+
+#include "server/shard.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace isthmus::server {
+namespace {
+
+constexpr std::size_t kMailboxCapacity = 1024;
+constexpr int kRequestsATurn = 64;
+constexpr std::size_t kStalenessBuckets = 512;
+constexpr auto kLongestWait = std::chrono::seconds(1);
+// While the last sync is under way its deadlines lie in the RegionTable, which only ever wakes us for news.
+constexpr auto kDrainingWait = std::chrono::milliseconds(100);
+
+std::uint32_t first_shard(const core::RegionConfig& region, std::uint32_t server) {
+  std::uint32_t shard = 0;
+  for (std::uint32_t i = 0; i < server; ++i) shard += region.servers[i].shards;
+  return shard;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Shard>> Shard::create(const ShardOptions& options, transport::Context& context,
+                                             const core::Clock& clock, RegionTable& table, ShardHost& host) {
+  const core::RegionConfig& region = options.config->regions[options.region];
+  core::Address address = region.servers[options.server].lan_bind;
+  address.port = static_cast<std::uint16_t>(address.port + options.local_shard);
+  transport::SocketOptions socket_options;
+  socket_options.max_message_bytes = options.config->limits.message_bytes;
+  auto socket = transport::Socket::router(context, address, socket_options);
+  if (!socket.ok())
+    return std::move(socket).status().with_context("lan of region " + region.name + ", shard " +
+                                                   std::to_string(options.local_shard));
+  return std::unique_ptr<Shard>(new Shard(options, *std::move(socket), clock, table, host));
+}
+
+Shard::Shard(const ShardOptions& options, std::unique_ptr<transport::Socket> socket, const core::Clock& clock,
+             RegionTable& table, ShardHost& host)
+    : options_(options),
+      config_(*options.config),
+      region_config_(config_.regions[options.region]),
+      shard_(first_shard(region_config_, options.server) + options.local_shard),
+      socket_(std::move(socket)),
+      clock_(clock),
+      table_(table),
+      host_(host),
+      mailbox_(kMailboxCapacity),
+      policy_(make_commit_policy(config_.commit)),
+      optimizer_(make_optimizer(config_.optimizer)),
+      lan_codec_(compression::make_codec(config_.compression.lan)),
+      membership_(region_config_.workers, config_.commit.lease, config_.limits.operation_timeout),
+      staleness_(kStalenessBuckets, 0) {}
+
+void Shard::stop() noexcept {
+  stop_.store(true, std::memory_order_release);
+  mailbox_.wake();
+}
+
+void Shard::request_stop_training() noexcept {
+  stop_training_.store(true, std::memory_order_release);
+  mailbox_.wake();
+}
+
+void Shard::run() {
+  transport::Socket* const sockets[] = {socket_.get()};
+  while (!stop_.load(std::memory_order_acquire)) {
+    transport::wait(sockets, mailbox_.fd(), time_to_wait());
+    mailbox_.clear_wake();
+    for (int i = 0; i < kRequestsATurn; ++i) {
+      auto incoming = socket_->receive();
+      if (!incoming.ok()) {
+        ++refused_malformed_;
+        last_error_ = incoming.status().to_string();
+        host_.log(name() + ": refused a message: " + last_error_);
+        continue;
+      }
+      if (!incoming->has_value()) break;
+      handle_request(std::move(**incoming));
+    }
+    auto event = mailbox_.try_pop();
+    more_events_ = event.has_value();
+    if (event) handle_event(*std::move(event));
+    tick();
+  }
+}
+
+std::chrono::nanoseconds Shard::time_to_wait() const {
+  if (more_events_) return std::chrono::nanoseconds(0);
+  const core::TimePoint now = clock_.now();
+  core::TimePoint until = now + (draining_ && !drained_ ? kDrainingWait : core::Duration(kLongestWait));
+  if (const auto expiry = membership_.next_expiry()) until = std::min(until, *expiry);
+  if (sync_) {
+    if (const auto deadline = sync_->next_deadline()) until = std::min(until, *deadline);
+  }
+  return std::max(until - now, std::chrono::nanoseconds(0));
+}
+
+void Shard::handle_event(ShardEvent event) {
+  if (auto* agreement = std::get_if<std::shared_ptr<const Agreement>>(&event)) {
+    agree(std::move(*agreement));
+    return;
+  }
+  auto& [from, message] = std::get<WanMessage>(event);
+  if (!sync_) return;
+  std::optional<Step> sender_clock;
+  const Status status = sync_->receive(from, message, clock_.now(), sender_clock);
+  if (!status.ok()) {
+    ++refused_malformed_;
+    last_error_ = config_.regions[from.region].name + ": " + status.to_string();
+    host_.log(name() + ": refused a message from region " + last_error_);
+    return;
+  }
+  if (sender_clock) table_.advance_clock(from, *sender_clock);
+  capture_anchors();
+}
+
+void Shard::agree(std::shared_ptr<const Agreement> agreement) {
+  if (agreement_) return;
+  agreement_ = std::move(agreement);
+  std::uint64_t largest = 0;
+  for (const core::Slice& slice : agreement_->layout.slices()) {
+    if (agreement_->directory.shard_of(options_.region, slice.id) != shard_) continue;
+    slices_.push_back(std::make_unique<LocalSlice>(slice, *optimizer_));
+    largest = std::max(largest, slice.elements);
+  }
+  scratch_.resize(largest);
+  if (config_.regions.size() > 1) {
+    sync_ = std::make_unique<RegionSync>(
+        config_, options_.region, options_.incarnation, agreement_->layout, agreement_->directory, slices_,
+        table_, [this](wan::Peer to, proto::Message message) { host_.send(to, std::move(message)); });
+  } else if (slices_.empty()) {
+    initialized_ = true;
+  }
+  for (auto& [peer, message] : std::exchange(waiting_hellos_, {})) on_hello(peer, message);
+}
+
+void Shard::tick() {
+  const core::TimePoint now = clock_.now();
+  for (std::uint32_t worker : membership_.expire(now)) {
+    host_.log(name() + ": worker " + std::to_string(worker) + " was silent for its lease and is dropped");
+    std::erase_if(parked_, [&](const Parked& parked) {
+      return parked.worker == worker &&
+             (parked.kind == proto::Kind::kPushPull || parked.kind == proto::Kind::kNextStep);
+    });
+  }
+  if (!agreement_) return;
+  commit_ready_steps();
+  if (sync_) sync_->poll_links(now);
+  update_clock();
+  if (!draining_ && (membership_.all_done() ||
+                     (stop_training_.load(std::memory_order_acquire) && membership_.living() == 0)))
+    begin_drain();
+  if (sync_ && ready()) sync_->advance(membership_.slowest(), now);
+  capture_anchors();
+  check_drained();
+  answer_parked();
+}
+
+void Shard::update_clock() {
+  const Step clock = draining_ ? wan::kFinishedClock : membership_.slowest();
+  if (table_.set_own_clock(options_.local_shard, clock)) host_.clock_changed();
+}
+
+void Shard::begin_drain() {
+  draining_ = true;
+  for (const auto& slice : slices_) own_before_final_.push_back(slice->parameters().share());
+  host_.log(name() + ": training has ended after " + std::to_string(membership_.slowest()) +
+            " steps; the last sync begins");
+  update_clock();
+  if (sync_ && ready()) sync_->drain(clock_.now());
+}
+
+void Shard::check_drained() {
+  if (!draining_ || drained_) return;
+  if (sync_ && ready() && !sync_->drained(clock_.now())) return;
+  drained_ = true;
+  host_.drained();
+}
+
+bool Shard::ready() const { return sync_ ? sync_->ready() : initialized_; }
+
+bool Shard::settled(std::size_t index) const { return !sync_ || sync_->settled(index); }
+
+std::optional<std::size_t> Shard::index_of(core::SliceId slice) const {
+  const auto found =
+      std::lower_bound(slices_.begin(), slices_.end(), slice,
+                       [](const auto& local, core::SliceId id) { return local->slice().id < id; });
+  if (found == slices_.end() || (*found)->slice().id != slice) return std::nullopt;
+  return static_cast<std::size_t>(found - slices_.begin());
+}
+
+proto::Phase Shard::phase() const {
+  if (drained_) return proto::PHASE_DRAINED;
+  if (draining_) return proto::PHASE_DRAINING;
+  return ready() && membership_.started() ? proto::PHASE_TRAINING : proto::PHASE_WAITING;
+}
+
+std::string Shard::name() const { return "shard " + std::to_string(shard_); }
+
+}  // namespace isthmus::server

@@ -1,0 +1,240 @@
+// What workers and observers ask of a shard.
+
+#include <algorithm>
+
+#include "server/shard.h"
+
+namespace isthmus::server {
+namespace {
+
+constexpr std::size_t kMaxWaitingHellos = 1024;
+constexpr std::uint32_t kMaxWorkers = 1 << 16;
+constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 32;
+
+}  // namespace
+
+void Shard::handle_request(transport::Incoming incoming) {
+  const transport::PeerName& peer = incoming.from;
+  const proto::Message& message = incoming.message;
+  switch (message.kind) {
+    case proto::Kind::kHello: return on_hello(peer, message);
+    case proto::Kind::kInitialize: return on_initialize(peer, message);
+    case proto::Kind::kPushPull: return on_push_pull(peer, message);
+    case proto::Kind::kNextStep: return on_next_step(peer, message);
+    case proto::Kind::kLeave: return on_leave(peer, message);
+    case proto::Kind::kSnapshot: return on_snapshot(peer, message);
+    case proto::Kind::kStatus: return on_status(peer, message);
+    case proto::Kind::kControl: return on_control(peer, message);
+    case proto::Kind::kHeartbeat:
+      membership_.renew(peer, clock_.now());
+      return send(peer, {proto::Kind::kHeartbeat, message.request_id, {}, {}});
+    default:
+      return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST,
+                    std::string(to_string(message.kind)) + " is nothing that a shard answers");
+  }
+}
+
+void Shard::on_hello(const transport::PeerName& peer, const proto::Message& message) {
+  const auto hello = proto::parse_meta<proto::Hello>(message);
+  if (!hello.ok())
+    return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, hello.status().message());
+  if (hello->job() != config_.job)
+    return refuse(peer, message.request_id, proto::REFUSE_JOB,
+                  "this is job '" + config_.job + "', not '" + hello->job() + "'");
+  if (hello->region() != region_config_.name)
+    return refuse(peer, message.request_id, proto::REFUSE_REGION,
+                  "this is region '" + region_config_.name + "', not '" + hello->region() + "'");
+  if (hello->role() == proto::ROLE_OBSERVER && !hello->has_layout() && agreement_)
+    return admit(peer, message.request_id, *hello);
+  if (hello->role() == proto::ROLE_OBSERVER && !agreement_)
+    return refuse(peer, message.request_id, proto::REFUSE_NOT_READY,
+                  "no worker has declared the job's tensors yet");
+
+  auto layout = proto::from_table(hello->layout());
+  if (!layout.ok())
+    return refuse(peer, message.request_id, proto::REFUSE_LAYOUT, "layout: " + layout.status().message());
+  if (!agreement_) {
+    if (waiting_hellos_.size() >= kMaxWaitingHellos)
+      return refuse(peer, message.request_id, proto::REFUSE_LIMIT, "too many workers wait");
+    waiting_hellos_.emplace_back(peer, message);
+    return host_.propose(*std::move(layout));
+  }
+  if (layout->hash() != agreement_->layout.hash())
+    return refuse(peer, message.request_id, proto::REFUSE_LAYOUT,
+                  "the layout differs: " + core::Layout::difference(agreement_->layout, *layout));
+  admit(peer, message.request_id, *hello);
+}
+
+void Shard::admit(const transport::PeerName& peer, std::uint64_t request_id, const proto::Hello& hello) {
+  proto::Welcome welcome;
+  welcome.set_shard(shard_);
+  welcome.set_shards(region_config_.shards());
+  welcome.set_initialized(ready());
+  welcome.set_start_step(membership_.slowest());
+  welcome.set_lease_ms(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(config_.commit.lease).count()));
+  if (hello.role() == proto::ROLE_OBSERVER) {
+    *welcome.mutable_layout() = proto::to_table(agreement_->layout);
+  } else {
+    if (hello.worker() >= kMaxWorkers)
+      return refuse(peer, request_id, proto::REFUSE_LIMIT,
+                    "worker index over " + std::to_string(kMaxWorkers));
+    if (draining_) return refuse(peer, request_id, proto::REFUSE_BAD_REQUEST, "the job has ended");
+    const Member* member = membership_.join(hello.worker(), hello.incarnation(), peer, clock_.now());
+    if (member == nullptr)
+      return refuse(peer, request_id, proto::REFUSE_EPOCH,
+                    "a later process is worker " + std::to_string(hello.worker()) + " of region " +
+                        region_config_.name + " already");
+    welcome.set_start_step(member->finished);
+    host_.log(name() + ": worker " + std::to_string(hello.worker()) + " joined at step " +
+              std::to_string(member->finished));
+  }
+  send(peer, proto::make_message(proto::Kind::kWelcome, request_id, welcome));
+}
+
+void Shard::on_initialize(const transport::PeerName& peer, const proto::Message& message) {
+  const auto refuse_it = [&](proto::RefuseReason reason, std::string text) {
+    refuse(peer, message.request_id, reason, std::move(text));
+  };
+  Member* member = membership_.renew(peer, clock_.now());
+  if (member == nullptr) return refuse_it(proto::REFUSE_NOT_MEMBER, "say hello first");
+  const auto meta = proto::parse_meta<proto::Initialize>(message);
+  if (!meta.ok()) return refuse_it(proto::REFUSE_BAD_REQUEST, meta.status().message());
+  if (!initialized_) {
+    std::vector<std::uint64_t> sizes;
+    for (const auto& record : meta->records()) sizes.push_back(record.bytes());
+    const auto records = proto::split_records(message, sizes);
+    if (!records.ok()) return refuse_it(proto::REFUSE_BAD_REQUEST, records.status().message());
+    if (records->size() != slices_.size())
+      return refuse_it(proto::REFUSE_BAD_REQUEST,
+                       "initial values must come for every slice of the shard at once");
+    std::vector<std::vector<float>> values;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const auto& record = meta->records(static_cast<int>(i));
+      const auto codec = compression::find_decoder(static_cast<std::uint8_t>(record.codec()));
+      if (record.slice() != slices_[i]->slice().id || record.codec() > 255 || !codec.ok())
+        return refuse_it(proto::REFUSE_BAD_REQUEST, "initial values: unexpected slice or codec");
+      values.emplace_back(slices_[i]->slice().elements);
+      if (Status status = (*codec)->decode((*records)[i].view, values.back()); !status.ok())
+        return refuse_it(proto::REFUSE_NOT_FINITE, "initial values: " + status.message());
+    }
+    initialized_ = true;
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      // Elsewhere the home's values win, whether they are here already or still on their way.
+      if (sync_ && !sync_->is_home(i)) continue;
+      std::copy(values[i].begin(), values[i].end(), slices_[i]->parameters().write().begin());
+      if (sync_) {
+        sync_->initialize(i, clock_.now());
+      } else {
+        slices_[i]->changed();
+      }
+    }
+  }
+  Parked parked;
+  parked.peer = peer;
+  parked.kind = message.kind;
+  parked.request_id = message.request_id;
+  parked.worker = member->worker;
+  parked_.push_back(std::move(parked));
+}
+
+void Shard::on_push_pull(const transport::PeerName& peer, const proto::Message& message) {
+  const auto refuse_it = [&](proto::RefuseReason reason, std::string text) {
+    refuse(peer, message.request_id, reason, std::move(text));
+  };
+  Member* member = membership_.renew(peer, clock_.now());
+  if (member == nullptr)
+    return refuse_it(proto::REFUSE_NOT_MEMBER, "this worker holds no lease here; say hello again");
+  if (!ready()) return refuse_it(proto::REFUSE_NOT_READY, "the initial values are not here yet");
+  const auto meta = proto::parse_meta<proto::PushPull>(message);
+  if (!meta.ok()) return refuse_it(proto::REFUSE_BAD_REQUEST, meta.status().message());
+  if (meta->push_size() > 0 && meta->step() != member->finished)
+    return refuse_it(proto::REFUSE_BAD_REQUEST, "a push for step " + std::to_string(meta->step()) +
+                                                    "; this worker computes step " +
+                                                    std::to_string(member->finished));
+  if (meta->push_size() > 0 && (meta->samples() == 0 || meta->samples() > kMaxSamples))
+    return refuse_it(proto::REFUSE_BAD_REQUEST, "samples must be 1 to 2^32");
+
+  Parked parked;
+  parked.peer = peer;
+  parked.kind = message.kind;
+  parked.request_id = message.request_id;
+  parked.worker = member->worker;
+  parked.step = meta->step();
+  for (const proto::PullRequest& pull : meta->pull()) {
+    if (!index_of(pull.slice()))
+      return refuse_it(proto::REFUSE_BAD_REQUEST, "slice " + std::to_string(pull.slice()) + " is not here");
+    parked.pulls.push_back(pull);
+  }
+  auto records = check_push(*meta, message);
+  if (!records.ok()) {
+    const bool not_finite = records.status().code() == ErrorCode::kInvalidArgument;
+    ++member->refused;
+    ++(not_finite ? refused_not_finite_ : refused_malformed_);
+    const std::string text = "worker " + std::to_string(member->worker) + " of region " +
+                             region_config_.name + ", step " + std::to_string(meta->step()) + ": " +
+                             records.status().message();
+    last_error_ = text;
+    host_.log(name() + ": refused a contribution: " + text);
+    return refuse_it(not_finite ? proto::REFUSE_NOT_FINITE : proto::REFUSE_BAD_REQUEST, text);
+  }
+  for (const PushRecord& record : *records) parked.sees.push_back(record.index);
+  if (!records->empty()) samples_ += meta->samples();
+  contribute(*member, meta->step(), *std::move(records));
+  parked_.push_back(std::move(parked));
+}
+
+void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& message) {
+  Member* member = membership_.renew(peer, clock_.now());
+  if (member == nullptr)
+    return refuse(peer, message.request_id, proto::REFUSE_NOT_MEMBER,
+                  "this worker holds no lease here; say hello again");
+  const auto meta = proto::parse_meta<proto::NextStep>(message);
+  if (!meta.ok()) return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, meta.status().message());
+  if (meta->step() != member->finished + 1 && meta->step() != member->finished)
+    return refuse(
+        peer, message.request_id, proto::REFUSE_BAD_REQUEST,
+        "step " + std::to_string(meta->step()) + " does not follow " + std::to_string(member->finished));
+  membership_.finish_step(*member, meta->step());
+  Parked parked;
+  parked.peer = peer;
+  parked.kind = message.kind;
+  parked.request_id = message.request_id;
+  parked.worker = member->worker;
+  parked.step = meta->step();
+  parked_.push_back(std::move(parked));
+}
+
+void Shard::on_leave(const transport::PeerName& peer, const proto::Message& message) {
+  const auto meta = proto::parse_meta<proto::Leave>(message);
+  if (!meta.ok()) return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, meta.status().message());
+  Parked parked;
+  parked.peer = peer;
+  parked.kind = message.kind;
+  parked.request_id = message.request_id;
+  if (Member* member = membership_.renew(peer, clock_.now())) {
+    parked.worker = member->worker;
+    host_.log(name() + ": worker " + std::to_string(member->worker) + (meta->done() ? " is done" : " left"));
+    membership_.leave(*member, meta->done());
+  }
+  if (meta->wait_for_final()) {
+    parked_.push_back(std::move(parked));
+  } else {
+    send(peer, proto::make_message(proto::Kind::kLeaveReply, message.request_id, proto::LeaveReply()));
+  }
+}
+
+void Shard::on_control(const transport::PeerName& peer, const proto::Message& message) {
+  const auto meta = proto::parse_meta<proto::Control>(message);
+  if (!meta.ok()) return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, meta.status().message());
+  if (meta->command() == proto::CONTROL_STOP) {
+    stop_training_ = true;
+  } else if (meta->command() == proto::CONTROL_EXIT) {
+    host_.exit_requested();
+  } else {
+    return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, "unknown control command");
+  }
+  send(peer, {proto::Kind::kControlReply, message.request_id, {}, {}});
+}
+
+}  // namespace isthmus::server
