@@ -1,0 +1,87 @@
+#include "trainer/program.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include "core/config_file.h"
+#include "core/signals.h"
+#include "trainer/evaluator.h"
+#include "trainer/worker_loop.h"
+
+namespace isthmus::trainer {
+namespace {
+
+// A worker that is told to end leaves at the next step; one that waits for others for longer than this ends
+// all the same, and its lease after it.
+constexpr unsigned kGraceSeconds = 3;
+
+void say(std::string_view line) { std::cerr << line << std::endl; }
+
+Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory& factory,
+                const std::stop_token& stop) {
+  const Status usage(ErrorCode::kInvalidArgument,
+                     "usage: worker CONFIG REGION INDEX [FILE] | evaluate CONFIG");
+  if (arguments.size() < 2) return usage;
+  const auto config = core::load_config(arguments[1]);
+  if (!config.ok()) return config.status();
+
+  if (arguments[0] == "evaluate" && arguments.size() == 2) {
+    auto workload = factory(*config, {0, 1}, stop);
+    if (!workload.ok()) return std::move(workload).status();
+    Evaluator(**workload, *config, say).serve(std::cin, std::cout);
+    return {};
+  }
+  if (arguments[0] != "worker" || arguments.size() < 4 || arguments.size() > 5) return usage;
+  std::uint32_t index = 0;
+  const std::string& text = arguments[3];
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return usage;
+  const auto place = models::worker_place(*config, arguments[2], index);
+  if (!place.ok()) return place.status();
+  auto workload = factory(*config, *place, stop);
+  if (!workload.ok()) return std::move(workload).status();
+  WorkerOptions options{*config, arguments[2], index, std::nullopt, stop, say};
+  if (arguments.size() == 5) options.save = arguments[4];
+  return run_worker(**workload, options);
+}
+
+}  // namespace
+
+int exit_code(const Status& status) noexcept {
+  switch (status.code()) {
+    case ErrorCode::kOk: return 0;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kRefused: return 2;
+    case ErrorCode::kTimeout: return 3;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound: return 4;
+    case ErrorCode::kInternal: return 5;
+    default: return 1;
+  }
+}
+
+int run_program(const std::vector<std::string>& arguments, const WorkloadFactory& factory) {
+  std::stop_source stop;
+  core::TerminationSignals signals([&](int) {
+    stop.request_stop();
+    alarm(kGraceSeconds);
+  });
+  Status status;
+  try {
+    status = run_role(arguments, factory, stop.get_token());
+  } catch (const std::exception& e) {
+    status = Status(ErrorCode::kInternal, e.what());
+  }
+  if (status.code() == ErrorCode::kCancelled) {
+    say("stopped by a signal");
+    return 1;
+  }
+  if (!status.ok()) say(status.to_string());
+  return exit_code(status);
+}
+
+}  // namespace isthmus::trainer

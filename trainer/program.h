@@ -1,0 +1,34 @@
+// The roles of a worker program: `isthmus worker` and `isthmus evaluate` for the synthetic model, and
+// `isthmus-trainer` for those that need libtorch. They differ in the Workload only.
+//
+//   worker CONFIG REGION INDEX [FILE]     trains; writes the shared model to FILE at the end
+//   evaluate CONFIG                       answers requests on standard input (evaluator.h)
+//
+// Threads: one for signals beside the caller's.
+// Memory:  the role's.
+// Errors:  on stderr; the exit code is design's: 0 ok, 1 failed, 2 cannot connect or refused, 3 timed out,
+//          4 bad arguments or config, 5 internal.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/job_config.h"
+#include "isthmus/status.h"
+#include "trainer/split.h"
+#include "trainer/workload.h"
+
+namespace isthmus::trainer {
+
+using WorkloadFactory = std::function<Result<std::unique_ptr<models::Workload>>(
+    const core::JobConfig& config, models::WorkerPlace place, std::stop_token stop)>;
+
+int run_program(const std::vector<std::string>& arguments, const WorkloadFactory& factory);
+
+int exit_code(const Status& status) noexcept;
+
+}  // namespace isthmus::trainer
