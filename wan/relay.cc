@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "wan/bandwidth_trace.h"
 #include "wan/emulated_link.h"
 #include "wan/relay_connection.h"
 #include "wan/shaped_link.h"
@@ -61,9 +62,7 @@ class RelayOnAsio final : public Relay {
   Status bind() {
     for (const RelayMapping& mapping : options_.mappings) {
       Status status = bind(mapping.listen);
-      if (!status.ok())
-        return std::move(status).with_context("listen on " + mapping.listen.host + " port " +
-                                              std::to_string(mapping.listen.port));
+      if (!status.ok()) return std::move(status).with_context("listen on " + mapping.listen.to_string());
     }
     return {};
   }
@@ -204,7 +203,11 @@ Result<std::unique_ptr<Relay>> Relay::start(RelayOptions options) {
   if (options.mappings.empty())
     return Status(ErrorCode::kInvalidArgument, "a relay needs an address to listen on");
   std::vector<RateStep> trace;
-  if (!options.link.trace.empty()) return Status(ErrorCode::kUnimplemented, "a bandwidth trace");
+  if (!options.link.trace.empty()) {
+    auto loaded = load_bandwidth_trace(options.link.trace);
+    if (!loaded.ok()) return std::move(loaded).status();
+    trace = std::move(loaded).value();
+  }
   auto model = EmulatedLink::create(options.link, trace, options.seed);
   if (!model.ok()) return std::move(model).status();
   auto relay = std::make_unique<RelayOnAsio>(std::move(options), std::move(model).value());

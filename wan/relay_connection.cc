@@ -117,8 +117,7 @@ asio::awaitable<Status> RelayConnection::connect(const core::Address& target) {
     std::tie(error) = co_await target_.async_connect(endpoint, kAwait);
     if (!error) co_return Status();
   }
-  co_return Status(ErrorCode::kUnavailable, "connect to " + target.host + " port " +
-                                                std::to_string(target.port) + ": " + error.message());
+  co_return Status(ErrorCode::kUnavailable, "connect to " + target.to_string() + ": " + error.message());
 }
 
 asio::awaitable<void> RelayConnection::read(Way way) {

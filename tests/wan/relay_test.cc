@@ -272,10 +272,13 @@ TEST(RelayTest, SaysWhatIsWrongWithItsOptions) {
       {{.mappings = {good}, .link = {.rtt = seconds(-1)}, .log = {}}, ErrorCode::kInvalidArgument, "rtt"},
       {{.mappings = {good, {{"127.0.0.1", taken.port()}, {"127.0.0.1", 1}}}, .link = {}, .log = {}},
        ErrorCode::kUnavailable,
-       "127.0.0.1 port " + std::to_string(taken.port())},
+       "127.0.0.1:" + std::to_string(taken.port())},
       {{.mappings = {{{"no.such.host.invalid", 0}, {"127.0.0.1", 1}}}, .link = {}, .log = {}},
        ErrorCode::kInvalidArgument,
        "no.such.host.invalid"},
+      {{.mappings = {good}, .link = {.trace = "no/such/trace"}, .log = {}},
+       ErrorCode::kNotFound,
+       "no/such/trace"},
   };
   for (const Case& c : cases) {
     const auto relay = Relay::start(c.options);
