@@ -15,7 +15,7 @@ constexpr std::uint64_t kGi = 1ull << 30;
 constexpr float kAlmostOne = 0.999999f;
 constexpr float kTiny = 1e-12f;
 
-constexpr std::string_view kModels[] = {"mlp", "cnn", "charlm", "synthetic"};
+constexpr std::string_view kModels[] = {"mlp", "cnn", "charlm", "synthetic", "custom"};
 constexpr std::string_view kDataSets[] = {"fashion-mnist", "text"};
 
 void visit_server(ConfigFields& f, ServerConfig& server) {

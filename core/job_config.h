@@ -144,7 +144,7 @@ struct StopConfig {
   std::optional<Duration> time;    // Of training.
 };
 struct TrainerConfig {
-  std::string model = "mlp";  // mlp, cnn, charlm, synthetic
+  std::string model = "mlp";  // mlp, cnn, charlm, synthetic, custom
   DataConfig data;
   SyntheticConfig synthetic;
   std::uint32_t batch = 64;     // Samples of each worker in each step.

@@ -152,6 +152,9 @@ void Shard::tick() {
   commit_ready_steps();
   if (sync_) sync_->poll_links(now);
   update_clock();
+  if (membership_.started() && !training_since_) training_since_ = now;
+  const auto& time = config_.trainer.stop.time;
+  if (time && training_since_ && now - *training_since_ >= *time) stop_training_ = true;
   if (!draining_ && (membership_.all_done() ||
                      (stop_training_.load(std::memory_order_acquire) && membership_.living() == 0)))
     begin_drain();

@@ -169,6 +169,7 @@ class Shard {
   std::list<Parked> parked_;
   std::vector<core::VersionedFloats::Reference> own_before_final_;
   std::vector<float> scratch_;
+  std::optional<core::TimePoint> training_since_;
   bool initialized_ = false;
   bool draining_ = false;
   bool drained_ = false;

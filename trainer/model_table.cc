@@ -72,6 +72,9 @@ Result<std::vector<TensorSpec>> model_table(const core::TrainerConfig& config) {
     ISTHMUS_RETURN_IF_ERROR(check_data_set(config, "text"));
     return charlm_table();
   }
+  if (config.model == "custom")
+    return Status(ErrorCode::kInvalidArgument,
+                  "trainer.model: the tensors of a custom model are known to its workers only");
   return Status(ErrorCode::kInvalidArgument,
                 "trainer.model: '" + config.model + "' is none of mlp, cnn, charlm, synthetic");
 }
