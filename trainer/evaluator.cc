@@ -78,18 +78,19 @@ std::string Evaluator::answer(const std::string& request) {
   words >> what >> region >> std::ws;
   if (what == "compare") {
     const auto agreement = compare_final();
-    if (!agreement.ok()) return error(agreement.status());
+    if (!agreement.ok()) return agreement.status();
     return nlohmann::json{{"difference", agreement->difference}, {"largest", agreement->largest}}.dump();
   }
   const std::map<std::string, Snapshot> sources = {
       {"shared", Snapshot::kShared}, {"own", Snapshot::kOwnBeforeFinal}, {"final", Snapshot::kFinal}};
   const auto source = sources.find(what);
   if (source == sources.end())
-    return error({ErrorCode::kInvalidArgument, "unknown request '" + request + "'"});
+
+    return Status(ErrorCode::kInvalidArgument, "unknown request '" + request + "'");
   std::string save;
   std::getline(words, save);
   const auto report = evaluate(region, source->second, save);
-  if (!report.ok()) return error(report.status());
+  if (!report.ok()) return report.status();
   return nlohmann::json{{"step", report->step},
                         {"accuracy", report->evaluation.accuracy},
                         {"loss", report->evaluation.loss},

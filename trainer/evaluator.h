@@ -41,13 +41,15 @@ class Evaluator {
   };
   Result<Agreement> compare_final();
 
-  // One request a line, "shared REGION", "own REGION", "final REGION [FILE]" or "compare", one JSON object
-  // a line in answer ({"error": ...} when it could not be done), until the input ends.
+  // A request is "shared REGION [FILE]", "own REGION [FILE]", "final REGION [FILE]" or "compare"; the answer
+  // a JSON object.
+  Result<std::string> answer(const std::string& request);
+
+  // One request a line, one answer a line ({"error": ...} when it could not be done), until the input ends.
   void serve(std::istream& requests, std::ostream& answers);
 
  private:
   Status read(const std::string& region, Snapshot which, const TensorSet& into, Step* step);
-  std::string answer(const std::string& request);
 
   models::Workload& workload_;
   const core::JobConfig& config_;

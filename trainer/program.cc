@@ -24,16 +24,22 @@ void say(std::string_view line) { std::cerr << line << std::endl; }
 Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory& factory,
                 const std::stop_token& stop) {
   const Status usage(ErrorCode::kInvalidArgument,
-                     "usage: worker CONFIG REGION INDEX [FILE] | evaluate CONFIG");
+                     "usage: worker CONFIG REGION INDEX [FILE] | evaluate CONFIG [REQUEST]");
   if (arguments.size() < 2) return usage;
   const auto config = core::load_config(arguments[1]);
   if (!config.ok()) return config.status();
 
-  if (arguments[0] == "evaluate" && arguments.size() == 2) {
+  if (arguments[0] == "evaluate" && arguments.size() <= 3) {
     auto workload = factory(*config, {0, 1}, stop);
     if (!workload.ok()) return std::move(workload).status();
-    Evaluator(**workload, *config, say).serve(std::cin, std::cout);
-    return {};
+    Evaluator evaluator(**workload, *config, say);
+    if (arguments.size() == 2) {
+      evaluator.serve(std::cin, std::cout);
+      return {};
+    }
+    const auto answer = evaluator.answer(arguments[2]);
+    if (answer.ok()) std::cout << *answer << std::endl;
+    return answer.status();
   }
   if (arguments[0] != "worker" || arguments.size() < 4 || arguments.size() > 5) return usage;
   std::uint32_t index = 0;

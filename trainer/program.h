@@ -2,7 +2,7 @@
 // `isthmus-trainer` for those that need libtorch. They differ in the Workload only.
 //
 //   worker CONFIG REGION INDEX [FILE]     trains; writes the shared model to FILE at the end
-//   evaluate CONFIG                       answers requests on standard input (evaluator.h)
+//   evaluate CONFIG [REQUEST]             answers one, or those on standard input (evaluator.h)
 //
 // Threads: one for signals beside the caller's.
 // Memory:  the role's.

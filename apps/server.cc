@@ -1,0 +1,92 @@
+#include "apps/server.h"
+
+#include <atomic>
+#include <charconv>
+#include <iostream>
+
+#include "apps/exit_code.h"
+#include "core/config_file.h"
+#include "core/log.h"
+#include "core/signals.h"
+#include "server/server.h"
+#include "trainer/model_table.h"
+
+namespace isthmus::apps {
+namespace {
+
+// "virginia/0=127.0.0.1:7300"
+Result<std::pair<wan::Peer, core::Address>> parse_via(const core::JobConfig& config,
+                                                      const std::string& text) {
+  const Status bad(ErrorCode::kInvalidArgument, "--via " + text + ": give region/server=host:port");
+  const std::size_t slash = text.find('/');
+  const std::size_t equals = text.find('=');
+  if (slash == std::string::npos || equals == std::string::npos || slash > equals) return bad;
+  const auto address = core::parse_address(text.substr(equals + 1));
+  if (!address.ok()) return address.status();
+  for (std::uint32_t region = 0; region < config.regions.size(); ++region) {
+    if (config.regions[region].name != text.substr(0, slash)) continue;
+    std::uint32_t server = 0;
+    const char* end = text.data() + equals;
+    const auto parsed = std::from_chars(text.data() + slash + 1, end, server);
+    if (parsed.ec != std::errc() || parsed.ptr != end || server >= config.regions[region].servers.size())
+      return bad;
+    return std::pair(wan::Peer{region, server}, *address);
+  }
+  return bad;
+}
+
+Status serve(const ServerArguments& arguments) {
+  auto config = core::load_config(arguments.config, arguments.overrides);
+  if (!config.ok()) return std::move(config).status();
+  server::ServerOptions options;
+  const core::RegionConfig* region = config->find_region(arguments.region);
+  if (region == nullptr)
+    return {ErrorCode::kInvalidArgument,
+            "job '" + config->job + "' has no region '" + arguments.region + "'"};
+  if (arguments.server >= region->servers.size())
+    return {ErrorCode::kInvalidArgument,
+            "region " + region->name + " has " + std::to_string(region->servers.size()) +
+                " servers; there is no server " + std::to_string(arguments.server)};
+  options.region = static_cast<std::uint32_t>(region - config->regions.data());
+  options.server = arguments.server;
+  options.hold = arguments.hold;
+  for (const std::string& text : arguments.via) {
+    auto via = parse_via(*config, text);
+    if (!via.ok()) return std::move(via).status();
+    options.via.push_back(*std::move(via));
+  }
+  if (config->trainer.model != "custom") {
+    auto table = models::model_table(config->trainer);
+    if (!table.ok()) return std::move(table).status();
+    auto layout = core::Layout::create(*std::move(table), config->slice_elements);
+    if (!layout.ok()) return std::move(layout).status();
+    options.layout = *std::move(layout);
+  }
+  options.log = core::stderr_log(region->name + "/server " + std::to_string(arguments.server));
+  options.config = *std::move(config);
+
+  // Signals are masked before the first thread starts; one that comes early is served when there is a server.
+  std::atomic<server::Server*> running{nullptr};
+  std::atomic<bool> signalled{false};
+  core::TerminationSignals signals([&](int) {
+    signalled = true;
+    if (server::Server* server = running.load()) server->cancel();
+  });
+  auto server = server::Server::start(std::move(options));
+  if (!server.ok()) return std::move(server).status();
+  running = server->get();
+  if (signalled) (*server)->cancel();
+  const Status status = (*server)->run();
+  running = nullptr;
+  return status;
+}
+
+}  // namespace
+
+int run_server(const ServerArguments& arguments) {
+  const Status status = serve(arguments);
+  if (!status.ok()) std::cerr << "isthmus server: " << status.to_string() << std::endl;
+  return exit_code(status);
+}
+
+}  // namespace isthmus::apps
