@@ -65,13 +65,13 @@ Result<Evaluator::Agreement> Evaluator::compare_final() {
 
 void Evaluator::serve(std::istream& requests, std::ostream& answers) {
   std::string request;
-  while (std::getline(requests, request)) answers << answer(request) << std::endl;
+  while (std::getline(requests, request)) {
+    const auto text = answer(request);
+    answers << (text.ok() ? *text : nlohmann::json{{"error", text.status().to_string()}}.dump()) << std::endl;
+  }
 }
 
-std::string Evaluator::answer(const std::string& request) {
-  const auto error = [](const Status& status) {
-    return nlohmann::json{{"error", status.to_string()}}.dump();
-  };
+Result<std::string> Evaluator::answer(const std::string& request) {
   std::istringstream words(request);
   std::string what;
   std::string region;
