@@ -128,6 +128,7 @@ TEST(OuterHomeTest, OnlyTheNextOfTheCurrentLifeIsAccepted) {
       {told(1, 1, 1), Received::kDuplicate},  // An earlier life's.
       {told(2, 9, 1), Received::kDuplicate},
       {told(4, 1, 1), Received::kRefused},  // A life that has not joined.
+      {told(4, 2, 1), Received::kRefused},
       {told(3, 3, 1), Received::kRefused},
       {other_epoch, Received::kRefused},
       {told(3, 2, 1), Received::kAccepted},

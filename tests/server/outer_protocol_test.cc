@@ -32,6 +32,7 @@ struct Options {
   CodecKind codec = CodecKind::kFp32;
   bool restarts = false;
   core::RegionWeight weight = core::RegionWeight::kEqual;
+  int events = 200;
 };
 
 struct ResetRequest {};
@@ -277,20 +278,21 @@ class World {
   void settle() {
     for (int i = 0; i < 10; ++i) {
       for (std::uint32_t r = 0; r < options_.regions; ++r) start(r, true);
-      while (!network_.empty()) {
-        const Packet packet = network_.front();
-        network_.erase(network_.begin());
-        if (!lossy_ || chance(0.6)) handle(packet);
-      }
+      deliver_all();
       close(true);
     }
     if (!home_.finished() && home_.all_final(living()))
       for (const auto& outgoing : home_.finish()) send(outgoing);
-    while (!network_.empty()) {
+    deliver_all();
+  }
+
+  void deliver_all() {
+    for (int i = 0; i < 10000 && !network_.empty(); ++i) {
       const Packet packet = network_.front();
       network_.erase(network_.begin());
-      handle(packet);
+      if (!lossy_ || chance(0.6)) handle(packet);
     }
+    EXPECT_TRUE(network_.empty()) << "two sides that answer each other for ever";
   }
 
   bool done() const {
@@ -319,7 +321,7 @@ int explore(const Options& options, int schedules) {
   for (int seed = 0; seed < schedules && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "regions " << options.regions << " seed " << seed);
     World world(static_cast<std::uint64_t>(seed), options);
-    world.run(200);
+    world.run(options.events);
     world.end();
     world.check();
     exact += world.exact();
@@ -329,25 +331,31 @@ int explore(const Options& options, int schedules) {
 
 TEST(OuterProtocolTest, Lossless) {
   for (std::uint32_t regions : {1, 2, 4})
-    EXPECT_GT(explore({.regions = regions}, 2000), regions == 4 ? 100 : 1999);
-  explore({.regions = 3}, 2000);
-  explore({.regions = 4, .weight = core::RegionWeight::kSamples}, 1000);
+    EXPECT_GT(explore({.regions = regions}, 1000), regions == 4 ? 50 : 999);
+  explore({.regions = 3}, 1000);
+  explore({.regions = 4, .weight = core::RegionWeight::kSamples}, 500);
 }
 
 TEST(OuterProtocolTest, Topk) {
-  EXPECT_GT(explore({.regions = 2, .codec = CodecKind::kTopk}, 2000), 1999);
-  explore({.regions = 4, .codec = CodecKind::kTopk}, 2000);
+  EXPECT_GT(explore({.regions = 2, .codec = CodecKind::kTopk}, 1000), 999);
+  explore({.regions = 4, .codec = CodecKind::kTopk}, 1000);
+}
+
+// Long enough for checksums: anchors and views stay the same bits.
+TEST(OuterProtocolTest, LongTopk) {
+  explore({.regions = 2, .codec = CodecKind::kTopk, .events = 4000}, 50);
+  explore({.regions = 4, .codec = CodecKind::kTopk, .events = 4000}, 50);
 }
 
 TEST(OuterProtocolTest, Int8) {
-  explore({.regions = 2, .codec = CodecKind::kInt8}, 1500);
-  explore({.regions = 3, .codec = CodecKind::kInt8}, 1500);
+  explore({.regions = 2, .codec = CodecKind::kInt8}, 700);
+  explore({.regions = 3, .codec = CodecKind::kInt8}, 700);
 }
 
 TEST(OuterProtocolTest, Restarts) {
-  for (std::uint32_t regions : {2, 3, 4}) explore({.regions = regions, .restarts = true}, 2000);
-  explore({.regions = 3, .codec = CodecKind::kTopk, .restarts = true}, 2000);
-  explore({.regions = 2, .codec = CodecKind::kInt8, .restarts = true}, 1000);
+  for (std::uint32_t regions : {2, 3, 4}) explore({.regions = regions, .restarts = true}, 1000);
+  explore({.regions = 3, .codec = CodecKind::kTopk, .restarts = true}, 1000);
+  explore({.regions = 2, .codec = CodecKind::kInt8, .restarts = true}, 500);
 }
 
 }  // namespace
