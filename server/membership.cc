@@ -14,6 +14,11 @@ const Member* Membership::join(std::uint32_t worker, std::uint64_t incarnation, 
   if (!first_join_) first_join_ = now;
   const bool again = member.living && member.incarnation == incarnation;
   if (member.peer != peer) {
+    // A peer is one worker; this one was another before.
+    if (const auto other = worker_of_peer_.find(peer); other != worker_of_peer_.end()) {
+      members_.at(other->second).living = false;
+      members_.at(other->second).peer.clear();
+    }
     worker_of_peer_.erase(member.peer);
     worker_of_peer_[peer] = worker;
   }
