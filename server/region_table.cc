@@ -4,14 +4,14 @@
 
 namespace isthmus::server {
 
-RegionTable::RegionTable(const core::JobConfig& config, std::uint32_t own_region, std::uint32_t own_shards) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+RegionTable::RegionTable(const core::JobConfig& config, std::uint32_t own_region, std::uint32_t own_shards,
+                         core::TimePoint now) {
   for (std::uint32_t region = 0; region < config.regions.size(); ++region) {
     if (region == own_region) continue;
     for (std::uint32_t server = 0; server < config.regions[region].servers.size(); ++server) {
       auto entry = std::make_unique<Entry>();
       entry->peer = {region, server};
-      entry->down_since = now;
+      entry->down_since = now.time_since_epoch().count();
       peers_.push_back(std::move(entry));
     }
   }
@@ -31,7 +31,7 @@ RegionTable::Entry* RegionTable::find(wan::Peer peer) noexcept {
 }
 
 bool RegionTable::set_own_clock(std::uint32_t local_shard, Step clock) noexcept {
-  return own_clocks_[local_shard]->exchange(clock, std::memory_order_relaxed) != clock;
+  return own_clocks_[local_shard]->exchange(clock) != clock;
 }
 
 void RegionTable::advance_clock(wan::Peer peer, Step clock) noexcept {
@@ -44,7 +44,7 @@ void RegionTable::advance_clock(wan::Peer peer, Step clock) noexcept {
 
 Step RegionTable::own_clock() const noexcept {
   Step slowest = wan::kFinishedClock;
-  for (const auto& clock : own_clocks_) slowest = std::min(slowest, clock->load(std::memory_order_relaxed));
+  for (const auto& clock : own_clocks_) slowest = std::min(slowest, clock->load());
   return slowest;
 }
 
@@ -62,8 +62,10 @@ bool RegionTable::region_up(std::uint32_t region) const noexcept {
 bool RegionTable::region_lost(std::uint32_t region, core::TimePoint now,
                               core::Duration grace) const noexcept {
   return std::any_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
+    // In this order: a link that goes down right now must not be taken for one that was down long ago.
+    if (entry->peer.region != region || entry->up.load()) return false;
     const core::TimePoint since{core::TimePoint::duration(entry->down_since.load())};
-    return entry->peer.region == region && !entry->up.load() && now - since >= grace;
+    return now - since >= grace;
   });
 }
 

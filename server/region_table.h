@@ -28,10 +28,12 @@ class RegionTable {
     std::atomic<std::uint64_t> incarnation{0};
     std::atomic<std::uint64_t> generation{0};  // Grows each time the link comes (back) up.
     std::atomic<Step> clock{0};
-    std::atomic<std::int64_t> down_since{0};  // steady_clock ticks; meaningless while up.
+    std::atomic<std::int64_t> down_since{0};  // Ticks; written before `up` is cleared. Meaningless while up.
   };
 
-  RegionTable(const core::JobConfig& config, std::uint32_t own_region, std::uint32_t own_shards);
+  // All links are down since `now`.
+  RegionTable(const core::JobConfig& config, std::uint32_t own_region, std::uint32_t own_shards,
+              core::TimePoint now);
 
   std::vector<std::unique_ptr<Entry>>& peers() noexcept { return peers_; }
   const std::vector<std::unique_ptr<Entry>>& peers() const noexcept { return peers_; }

@@ -27,7 +27,7 @@ Server::Server(ServerOptions options)
     : options_(std::move(options)),
       incarnation_(new_incarnation()),
       table_(options_.config, options_.region,
-             options_.config.regions[options_.region].servers[options_.server].shards),
+             options_.config.regions[options_.region].servers[options_.server].shards, clock_.now()),
       events_(kEvents) {}
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
@@ -149,7 +149,14 @@ void Server::send(wan::Peer to, proto::Message message) {
 }
 
 void Server::clock_changed() {
-  if (wan::Endpoint* endpoint = shared_endpoint_.load()) endpoint->set_clock(table_.own_clock());
+  wan::Endpoint* endpoint = shared_endpoint_.load();
+  if (endpoint == nullptr) return;
+  // Shards come here at once. Whoever tells the endpoint last must have told it the newest.
+  Step told = 0;
+  do {
+    told = table_.own_clock();
+    endpoint->set_clock(told);
+  } while (told != table_.own_clock());
 }
 
 std::vector<wan::LinkState> Server::links() const {
