@@ -26,9 +26,10 @@ foreach(folder include core proto compression transport wan server worker traine
   target_include_directories(isthmus_headers_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   if(NOT folder STREQUAL "include")
     target_include_directories(isthmus_headers_${folder} PRIVATE ${PROJECT_SOURCE_DIR})
-    if(TARGET isthmus_${folder})  # For generated headers and the flags of its libraries.
-      target_link_libraries(isthmus_headers_${folder} PRIVATE isthmus_${folder})
-    endif()
+    # With the folder's modules: for generated headers and the flags of their libraries.
+    get_property(modules DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    list(FILTER modules INCLUDE REGEX "^isthmus_")
+    target_link_libraries(isthmus_headers_${folder} PRIVATE ${modules})
   endif()
   list(APPEND header_targets isthmus_headers_${folder})
 endforeach()

@@ -54,8 +54,9 @@ def check(tree):
             problem = (_public if name.startswith("include/") else _private)(name, *match.groups())
             if problem:
                 problems.append(f"{name}:{line}: {problem}")
+    modules = {module: folder for folder in FOLDERS for module in _modules(tree, folder)}
     for folder in FOLDERS:
-        problems += _links(tree, folder)
+        problems += _links(tree, folder, modules)
     return problems
 
 
@@ -87,11 +88,18 @@ def _private(name, quote, included):
     return f"{folder} may not include {target}" if target in FOLDERS else f'"{included}": unknown folder'
 
 
-def _links(tree, folder):
-    """The same table for what CMake links."""
+def _cmake(tree, folder):
     name = f"{folder}/CMakeLists.txt"
-    if not tree.exists(name):
-        return []
-    linked = set(re.findall(r"isthmus::(\w+)", re.sub(r"#.*", "", tree.text(name)))) & set(FOLDERS)
-    return [f"{name}: {folder} may not link isthmus::{other}"
-            for other in sorted(linked - MAY_INCLUDE[folder] - {folder})]
+    return re.sub(r"#.*", "", tree.text(name)) if tree.exists(name) else ""
+
+
+def _modules(tree, folder):
+    return re.findall(r"isthmus_module\(\s*NAME\s+(\w+)", _cmake(tree, folder))
+
+
+def _links(tree, folder, modules):
+    """The same table for what CMake links."""
+    linked = sorted(set(re.findall(r"isthmus::(\w+)", _cmake(tree, folder))))
+    return [f"{folder}/CMakeLists.txt: {folder} may not link isthmus::{module}, which is {modules[module]}'s"
+            for module in linked
+            if module in modules and modules[module] not in MAY_INCLUDE[folder] | {folder}]

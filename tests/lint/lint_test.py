@@ -56,11 +56,15 @@ class LayeringTest(LintCase):
             self.assertEqual(len(self.problems(layering.check, {"include/isthmus/a.h": line})), 1)
 
     def test_cmake_links_follow_the_same_table(self):
-        text = "isthmus_module(NAME core DEPENDS {})\n"
-        self.assertEqual(self.problems(
-            layering.check, {"wan/CMakeLists.txt": text.format("isthmus::transport isthmus::core")}), [])
-        self.assertEqual(len(self.problems(
-            layering.check, {"wan/CMakeLists.txt": text.format("isthmus::compression")})), 1)
+        def files(folder, name, linked):
+            return {"trainer/CMakeLists.txt": "isthmus_module(NAME models SOURCES a.cc)\n",
+                    "core/CMakeLists.txt": "isthmus_module(\n  NAME core SOURCES a.cc)  # isthmus::models\n",
+                    f"{folder}/CMakeLists.txt": f"isthmus_module(NAME {name} DEPENDS {linked})\n"}
+        for allowed in (files("wan", "wan", "isthmus::core"), files("apps", "app", "isthmus::models")):
+            self.assertEqual(self.problems(layering.check, allowed), [])
+        for forbidden in (files("server", "server", "isthmus::models"),
+                          files("core", "core", "isthmus::models")):
+            self.assertEqual(len(self.problems(layering.check, forbidden)), 1)
 
 
 class WordsTest(LintCase):
