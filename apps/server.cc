@@ -1,9 +1,12 @@
-#include "apps/server.h"
+// `isthmus server`: one server process of one region.
 
 #include <atomic>
 #include <charconv>
-#include <iostream>
+#include <string>
+#include <vector>
 
+#include "apps/command.h"
+#include "apps/command_line.h"
 #include "apps/exit_code.h"
 #include "core/config_file.h"
 #include "core/log.h"
@@ -13,6 +16,15 @@
 
 namespace isthmus::apps {
 namespace {
+
+struct ServerArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string region;
+  std::uint64_t server = 0;
+  std::vector<std::string> via;
+  bool hold = false;
+};
 
 // "virginia/0=127.0.0.1:7300"
 Result<std::pair<wan::Peer, core::Address>> parse_via(const core::JobConfig& config,
@@ -48,7 +60,7 @@ Status serve(const ServerArguments& arguments) {
             "region " + region->name + " has " + std::to_string(region->servers.size()) +
                 " servers; there is no server " + std::to_string(arguments.server)};
   options.region = static_cast<std::uint32_t>(region - config->regions.data());
-  options.server = arguments.server;
+  options.server = static_cast<std::uint32_t>(arguments.server);
   options.hold = arguments.hold;
   for (const std::string& text : arguments.via) {
     auto via = parse_via(*config, text);
@@ -83,10 +95,19 @@ Status serve(const ServerArguments& arguments) {
 
 }  // namespace
 
-int run_server(const ServerArguments& arguments) {
-  const Status status = serve(arguments);
-  if (!status.ok()) std::cerr << "isthmus server: " << status.to_string() << std::endl;
-  return exit_code(status);
+int run_server(Arguments arguments) {
+  ServerArguments server;
+  CommandLine line("server", "Runs one server of one region, until the job has ended.");
+  line.positional("CONFIG", server.config, "the job's config file", CommandLine::Need::kRequired);
+  line.text("--region", server.region, "NAME", "the region that this server belongs to");
+  line.number("--server", server.server, "which of the region's servers this is, from 0");
+  line.texts("--set", server.overrides, "KEY=VALUE", "override a key of the config, as trainer.stop.steps=100");
+  line.texts("--via", server.via, "REGION/SERVER=HOST:PORT", "dial that server there instead (an emulated link)");
+  line.flag("--hold", server.hold, "stay after the last sync until an observer tells it to exit");
+  line.examples("  isthmus server job.yaml --region frankfurt");
+  if (const auto code = line.parse(arguments)) return *code;
+  if (server.region.empty()) return report({ErrorCode::kInvalidArgument, "server: --region is missing"});
+  return report(serve(server));
 }
 
 }  // namespace isthmus::apps

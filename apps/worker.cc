@@ -1,13 +1,15 @@
-#include "apps/worker.h"
+// `isthmus worker` and `isthmus evaluate`: the worker program of the job's model. The synthetic model's is part
+// of this command; models that need libtorch have one of their own, isthmus-trainer, which takes our place.
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <iostream>
 
+#include "apps/command.h"
+#include "apps/command_line.h"
 #include "apps/exit_code.h"
+#include "apps/programs.h"
 #include "core/config_file.h"
 #include "trainer/program.h"
 #include "trainer/synthetic.h"
@@ -22,17 +24,12 @@ Result<std::unique_ptr<models::Workload>> make_synthetic(const core::JobConfig& 
   return std::unique_ptr<models::Workload>(*std::move(workload));
 }
 
-int fail(const Status& status) {
-  std::cerr << "isthmus: " << status.to_string() << std::endl;
-  return exit_code(status);
-}
-
 int run(const std::string& config_path, const std::vector<std::string>& program_arguments) {
   const auto config = core::load_config(config_path);
-  if (!config.ok()) return fail(config.status());
+  if (!config.ok()) return report(config.status());
   if (config->trainer.model == "synthetic") return trainer::run_program(program_arguments, make_synthetic);
   if (config->trainer.model == "custom")
-    return fail(
+    return report(
         {ErrorCode::kInvalidArgument, "a custom model's workers are programs of your own (see examples/)"});
 
   const std::string program = trainer_program();
@@ -40,34 +37,52 @@ int run(const std::string& config_path, const std::vector<std::string>& program_
   for (const std::string& argument : program_arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
-  return fail({ErrorCode::kNotFound, program + ": " + std::strerror(errno) + "; the model '" +
+  return report({ErrorCode::kNotFound, program + ": " + std::strerror(errno) + "; the model '" +
                                          config->trainer.model +
                                          "' needs it: install libtorch-dev and build again"});
 }
 
 }  // namespace
 
-std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
-
-std::string trainer_program() {
-  return (std::filesystem::path(this_program()).parent_path() / "isthmus-trainer").string();
+int run_worker(Arguments arguments) {
+  std::string config;
+  std::string region;
+  std::string save;
+  std::uint64_t worker = 0;
+  CommandLine line("worker", "Runs one worker of one region, until its part of the job is done.");
+  line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
+  line.text("--region", region, "NAME", "the region that this worker belongs to");
+  line.number("--worker", worker, "which of the region's workers this is, from 0");
+  line.text("--save", save, "FILE", "wait for the last sync and write the shared model there (safetensors)");
+  line.examples("  isthmus worker job.yaml --region frankfurt --worker 1");
+  if (const auto code = line.parse(arguments)) return *code;
+  if (region.empty()) return report({ErrorCode::kInvalidArgument, "worker: --region is missing"});
+  std::vector<std::string> program = {"worker", config, region, std::to_string(worker)};
+  if (!save.empty()) program.push_back(save);
+  return run(config, program);
 }
 
-int run_worker(const WorkerArguments& arguments) {
-  std::vector<std::string> program = {"worker", arguments.config, arguments.region,
-                                      std::to_string(arguments.worker)};
-  if (!arguments.save.empty()) program.push_back(arguments.save);
-  return run(arguments.config, program);
-}
-
-int run_evaluate(const EvaluateArguments& arguments) {
-  std::vector<std::string> program = {"evaluate", arguments.config};
-  if (!arguments.serve) {
-    std::string request = arguments.which + " " + arguments.region;
-    if (!arguments.save.empty()) request += " " + arguments.save;
-    program.push_back(request);
+int run_evaluate(Arguments arguments) {
+  std::string config;
+  std::string region;
+  std::string which = "shared";
+  std::string save;
+  bool serve = false;
+  CommandLine line("evaluate", "Judges a running job's model on the held-out samples; prints one JSON object.");
+  line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
+  line.text("--region", region, "NAME", "read the values from this region's servers");
+  line.text("--which", which, "WHICH",
+            "shared (what all regions last agreed on), own (the region's copy before the last sync) or final");
+  line.text("--save", save, "FILE", "also write the values there (safetensors)");
+  line.flag("--serve", serve, "answer requests on standard input, one a line: 'WHICH REGION [FILE]' or 'compare'");
+  line.examples("  isthmus evaluate job.yaml --region frankfurt");
+  if (const auto code = line.parse(arguments)) return *code;
+  std::vector<std::string> program = {"evaluate", config};
+  if (!serve) {
+    if (region.empty()) return report({ErrorCode::kInvalidArgument, "evaluate: --region is missing"});
+    program.push_back(which + " " + region + (save.empty() ? "" : " " + save));
   }
-  return run(arguments.config, program);
+  return run(config, program);
 }
 
 }  // namespace isthmus::apps
