@@ -74,7 +74,8 @@ struct OptimizerConfig {
 };
 
 enum class SyncStrategy { kOuter, kLockstep };
-enum class RegionWeight { kSamples, kEqual };
+// kUndivided: contributions add up instead of being averaged (gradients scaled beforehand; counters).
+enum class RegionWeight { kSamples, kEqual, kUndivided };
 enum class HardBoundAction { kHalt, kContinue };
 struct SyncConfig {
   SyncStrategy strategy = SyncStrategy::kOuter;

@@ -96,7 +96,7 @@ std::vector<double> OuterHome::waiting_weights() const {
   for (const auto& [region, contribution] : waiting_) {
     double weight = static_cast<double>(contribution.samples);
     if (contribution.final || contribution.samples == 0) weight = std::max(weight, peers_[region].weight);
-    if (weight_ == core::RegionWeight::kEqual) weight = 1;
+    if (weight_ != core::RegionWeight::kSamples) weight = 1;
     if (weight > 0) sum += weight, ++known;
     weights.push_back(weight);
   }
@@ -107,6 +107,7 @@ std::vector<double> OuterHome::waiting_weights() const {
 }
 
 double OuterHome::divisor(std::span<const double> weights, std::span<const bool> living) const {
+  if (weight_ == core::RegionWeight::kUndivided) return 1;
   double arrived = 0, all = 0;
   for (double weight : weights) arrived += weight;
   const double usual = arrived / static_cast<double>(weights.size());

@@ -85,13 +85,9 @@ void RegionSync::initialize(std::size_t index, core::TimePoint now) {
   now_ = now;
   State& state = *states_[index];
   if (!state.home || state.home->initialized()) return;
-  state.home->initialize(state.local.parameters().read());
-  dispatch(state, state.home->join(region_, incarnation_));
-  for (const auto& entry : table_.peers()) {
-    if (entry->generation.load(std::memory_order_acquire) > 0 &&
-        entry->peer.server == directory_.server_of(entry->peer.region, state.id()))
-      dispatch(state, state.home->join(entry->peer.region, entry->incarnation.load()));
-  }
+  (void)state.home->join(region_, incarnation_);
+  for (auto& outgoing : state.home->initialize(state.local.parameters().read()))
+    dispatch(state, std::move(outgoing));
 }
 
 void RegionSync::poll_links(core::TimePoint now) {
