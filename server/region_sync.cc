@@ -85,6 +85,7 @@ void RegionSync::initialize(std::size_t index, core::TimePoint now) {
   now_ = now;
   State& state = *states_[index];
   if (!state.home || state.home->initialized()) return;
+  // Whose link comes up later is told by poll_links().
   (void)state.home->join(region_, incarnation_);
   for (auto& outgoing : state.home->initialize(state.local.parameters().read()))
     dispatch(state, std::move(outgoing));
@@ -163,7 +164,10 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
   if (message.kind == proto::Kind::kGlobalDelta) {
     const auto delta = to_global_delta(message, clock);
     if (!delta.ok()) return delta.status();
+    const bool expected = state.region.has_anchor() && delta->base == state.region.anchor_id();
     outcome = state.region.apply(*delta, state.local.parameters());
+    if (expected && outcome.ok() && *outcome == OuterRegion::Outcome::kNeedReset)
+      ++counters_.checksum_mismatches;
   } else if (message.kind == proto::Kind::kReset) {
     const auto reset = to_reset(message, clock);
     if (!reset.ok()) return reset.status();
@@ -258,7 +262,14 @@ void RegionSync::start(State& state, bool final) {
   state.told_commits = state.local.commits();
   state.untold_samples += state.local.take_untold_samples();
   state.final_started |= final;
-  const auto contribution = state.region.start(state.local.parameters().read(), state.untold_samples, final);
+  auto contribution = state.region.start(state.local.parameters().read(), state.untold_samples, final);
+  if (!contribution.ok() && final) {
+    // What is not finite can never be told, and without a last word from us the job would not end.
+    const auto anchor = state.region.anchor();
+    std::copy_n(anchor.get(), state.local.slice().elements, state.local.parameters().write().begin());
+    state.local.changed();
+    contribution = state.region.start(state.local.parameters().read(), 0, final);
+  }
   if (!contribution.ok()) return;  // Not finite: told again when it is.
   state.untold_samples = 0;
   if (state.home_region != region_) {
@@ -281,11 +292,12 @@ void RegionSync::close_round(State& state) {
     state.round_deadline.reset();
     return;
   }
-  if (!state.round_deadline) state.round_deadline = now_ + config_.sync.deadline;
+  // lockstep waits for whoever is reachable, however long that takes.
+  if (!state.round_deadline && config_.sync.strategy != core::SyncStrategy::kLockstep)
+    state.round_deadline = now_ + config_.sync.deadline;
   Flags expected(config_.regions.size());
   for (std::uint32_t r = 0; r < config_.regions.size(); ++r) expected[r] = takes_part(state, r);
-  // lockstep waits for whoever is reachable, however long that takes.
-  const bool late = config_.sync.strategy != core::SyncStrategy::kLockstep && now_ >= *state.round_deadline;
+  const bool late = state.round_deadline && now_ >= *state.round_deadline;
   if (!state.home->may_close(expected, late)) return;
   state.round_deadline.reset();
   for (auto& outgoing : state.home->close(expected)) dispatch(state, std::move(outgoing));
@@ -312,7 +324,7 @@ bool RegionSync::settled(std::size_t index) const {
 bool RegionSync::halted(Step clock) const {
   if (config_.sync.then != core::HardBoundAction::kHalt) return false;
   const Step slowest = table_.slowest_other();
-  return slowest != wan::kFinishedClock && clock >= slowest + config_.sync.hard_staleness;
+  return clock >= slowest && clock - slowest >= config_.sync.hard_staleness;
 }
 
 void RegionSync::drain(core::TimePoint now) {
