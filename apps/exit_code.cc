@@ -1,0 +1,30 @@
+#include "apps/exit_code.h"
+
+#include <cstdio>
+
+namespace isthmus::apps {
+
+int exit_code(const Status& status) noexcept {
+  switch (status.code()) {
+    case ErrorCode::kOk: return kExitOk;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnimplemented: return kExitUsage;
+    case ErrorCode::kTimeout: return kExitTimeout;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kRefused: return kExitConnection;
+    case ErrorCode::kProtocol:
+    case ErrorCode::kCorruption:
+    case ErrorCode::kResourceExhausted:
+    case ErrorCode::kCancelled: return kExitFailed;
+    case ErrorCode::kInternal: return kExitInternal;
+  }
+  return kExitInternal;
+}
+
+int report(const Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "isthmus: %s\n", status.message().c_str());
+  return exit_code(status);
+}
+
+}  // namespace isthmus::apps

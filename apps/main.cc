@@ -1,0 +1,24 @@
+// The `isthmus` command: gives each verb to the file that is named after it.
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+
+namespace {
+
+constexpr isthmus::apps::Command kCommands[] = {
+    {"keys", "make the job's certificates", isthmus::apps::run_keys},
+    {"emulate", "a relay that behaves like a slow link, for any TCP program", isthmus::apps::run_emulate},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A peer or a reader of our output that has gone is an error of that call, not the end of the process.
+  signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  return isthmus::apps::run_isthmus(kCommands, arguments);
+}
