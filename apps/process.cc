@@ -1,15 +1,18 @@
 #include "apps/process.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace isthmus::apps {
@@ -33,6 +36,7 @@ struct Child {
 [[noreturn]] void become(const Child& child) {
   // A parent that died before this line would never send the signal.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != child.parent) _exit(127);
+  std::signal(SIGPIPE, SIG_DFL);  // What we ignore would stay ignored; what we handle does not.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -40,6 +44,8 @@ struct Child {
   dup2(child.input >= 0 ? child.input : null, STDIN_FILENO);
   dup2(child.output >= 0 ? child.output : child.log, STDOUT_FILENO);
   dup2(child.log, STDERR_FILENO);
+  // What somebody forgot to mark is closed at exec; kernels before 5.11 cannot do this, and need not.
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   // A group of its own: Ctrl-C on the terminal reaches the parent alone, who ends the children in order.
   setpgid(0, 0);
   if (child.nice != 0) [[maybe_unused]]
@@ -141,9 +147,16 @@ std::vector<std::string> last_lines(const std::filesystem::path& file, std::size
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) return {};
   const std::streamoff size = in.tellg();
-  in.seekg(std::max<std::streamoff>(0, size - kMost));
+  std::string text(static_cast<std::size_t>(std::clamp<std::streamoff>(size, 0, kMost)), '\0');
+  in.seekg(size - static_cast<std::streamoff>(text.size()));
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  // Without the half line at its begin, unless one line fills it all.
+  if (size > kMost) text.erase(0, text.find('\n') + 1);
+
   std::vector<std::string> all;
-  for (std::string line; std::getline(in, line);) all.push_back(std::move(line));
+  std::istringstream in_text(std::move(text));
+  for (std::string line; std::getline(in_text, line);) all.push_back(std::move(line));
   if (all.size() > lines) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(lines));
   return all;
 }
