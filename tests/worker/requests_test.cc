@@ -1,0 +1,166 @@
+#include "worker/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "proto/meta.h"
+
+namespace isthmus::worker {
+namespace {
+
+// One big tensor of two slices, and many small ones.
+class RequestsTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSmall = 1000;
+  static constexpr std::size_t kSlice = 20000;
+
+  static std::vector<TensorSpec> tensors() {
+    std::vector<TensorSpec> all = {{"big", {2 * kSlice}}};
+    for (std::size_t i = 0; i < kSmall; ++i) all.push_back({"bias " + std::to_string(i), {3}});
+    return all;
+  }
+  RequestsTest() {
+    for (const TensorSpec& tensor : layout.layout().tensors()) {
+      const auto id = static_cast<std::uint32_t>(values.size());
+      values.emplace_back(tensor.elements(), static_cast<float>(id));
+    }
+    for (std::uint32_t id = 0; id < values.size(); ++id) {
+      gradients.push_back({{id}, values[id]});
+      parameters.push_back({{id}, values[id]});
+    }
+  }
+  static std::unique_ptr<const compression::Codec> codec(core::CodecKind kind) {
+    return compression::make_codec({kind});
+  }
+  // Each record of a part. [slice]
+  template <typename Records>
+  static std::map<std::uint32_t, std::pair<proto::Record, core::SharedBytes>> split(const Part& part,
+                                                                                    const Records& records) {
+    std::vector<std::uint64_t> sizes;
+    for (const auto& record : records) sizes.push_back(record.bytes());
+    const auto bytes = proto::split_records({proto::Kind::kPushPull, 0, "", part.payload}, sizes);
+    EXPECT_TRUE(bytes.ok());
+    std::map<std::uint32_t, std::pair<proto::Record, core::SharedBytes>> all;
+    for (int i = 0; i < records.size(); ++i)
+      all[records[i].slice()] = {records[i], (*bytes)[static_cast<std::size_t>(i)]};
+    return all;
+  }
+  // What they decode to. [slice]
+  template <typename Records>
+  std::map<std::uint32_t, std::vector<float>> decode(const Part& part, const Records& records) const {
+    std::map<std::uint32_t, std::vector<float>> decoded;
+    for (const auto& [slice, record] : split(part, records)) {
+      std::vector<float> out(layout.layout().slices()[slice].elements);
+      const auto decoder = compression::find_decoder(static_cast<std::uint8_t>(record.first.codec()));
+      EXPECT_TRUE((*decoder)->decode(record.second.view, out).ok());
+      decoded[slice] = out;
+    }
+    return decoded;
+  }
+  static float float_at(const core::SharedBytes& bytes, std::size_t i) {
+    float value = 0;
+    std::memcpy(&value, bytes.view.data() + i * sizeof value, sizeof value);
+    return value;
+  }
+
+  ShardedLayout layout{*core::Layout::create(tensors(), kSlice), 2};
+  std::vector<std::vector<float>> values;
+  std::vector<Gradient> gradients;
+  std::vector<Parameters> parameters;
+};
+
+TEST_F(RequestsTest, EachShardGetsItsSlicesAndBigOnesAPieceOfTheirOwn) {
+  const auto parts = make_push_pull(layout, *codec(core::CodecKind::kFp32), gradients, 5, parameters);
+  ASSERT_TRUE(parts.ok()) << parts.status().to_string();
+  ASSERT_EQ(parts->size(), 2u);
+  std::size_t records = 0;
+  for (const Part& part : *parts) {
+    EXPECT_EQ(part.payload.size(), 2u);  // 500 biases, one big slice.
+    EXPECT_EQ(part.push_pull.samples(), 5u);
+    for (const auto& [slice, decoded] : decode(part, part.push_pull.push())) {
+      EXPECT_EQ(layout.shard_of(slice), part.shard);
+      EXPECT_EQ(decoded.front(), static_cast<float>(layout.layout().slices()[slice].tensor.value));
+      ++records;
+    }
+    ASSERT_EQ(part.targets.size(), static_cast<std::size_t>(part.push_pull.pull_size()));
+    for (std::size_t i = 0; i < part.targets.size(); ++i) {
+      const core::Slice& slice = layout.layout().slices()[part.targets[i].slice];
+      EXPECT_EQ(part.push_pull.pull(static_cast<int>(i)).slice(), slice.id);
+      EXPECT_EQ(part.targets[i].to.data(), values[slice.tensor.value].data() + slice.offset);
+      EXPECT_EQ(part.targets[i].to.size(), slice.elements);
+      EXPECT_TRUE(i == 0 || part.targets[i - 1].slice < slice.id);
+    }
+  }
+  EXPECT_EQ(records, kSmall + 2);
+}
+
+TEST_F(RequestsTest, AShardWithoutAShareGetsNothing) {
+  const std::vector<Gradient> one = {gradients[5]};
+  const auto parts = make_push_pull(layout, *codec(core::CodecKind::kFp16), one, 1, {});
+  ASSERT_TRUE(parts.ok());
+  ASSERT_EQ(parts->size(), 1u);
+  EXPECT_EQ(parts->front().shard, layout.shard_of(layout.layout().slices_of({5})[0].id));
+  EXPECT_TRUE(make_push_pull(layout, *codec(core::CodecKind::kFp16), {}, 0, {})->empty());
+}
+
+TEST_F(RequestsTest, WhatIsNotFiniteTravelsAsItIs) {
+  values[0][kSlice] = std::numeric_limits<float>::infinity();
+  values[7][1] = std::numeric_limits<float>::quiet_NaN();
+  const auto parts = make_push_pull(layout, *codec(core::CodecKind::kInt8), gradients, 1, {});
+  ASSERT_TRUE(parts.ok());
+  const core::SliceId with_inf = layout.layout().slices_of({0})[1].id;
+  const core::SliceId with_nan = layout.layout().slices_of({7})[0].id;
+  int fp32 = 0;
+  for (const Part& part : *parts) {
+    for (const auto& [slice, record] : split(part, part.push_pull.push())) {
+      if (record.first.codec() != 1) continue;
+      ++fp32;
+      if (slice == with_inf) {
+        EXPECT_TRUE(std::isinf(float_at(record.second, 0)));
+      } else {
+        EXPECT_EQ(slice, with_nan);
+        EXPECT_TRUE(std::isnan(float_at(record.second, 1)));
+      }
+    }
+  }
+  EXPECT_EQ(fp32, 2);
+}
+
+TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
+  values[0][1] = 0.1234567f;
+  const auto parts = make_initialize(layout, gradients);
+  ASSERT_TRUE(parts.ok());
+  ASSERT_EQ(parts->size(), 2u);
+  std::size_t records = 0;
+  for (const Part& part : *parts) {
+    proto::Initialize meta;
+    ASSERT_TRUE(meta.ParseFromString(part.meta));
+    auto decoded = decode(part, meta.records());
+    records += decoded.size();
+    if (decoded.contains(0)) {
+      EXPECT_EQ(decoded[0][1], 0.1234567f);
+    }
+  }
+  EXPECT_EQ(records, kSmall + 2);
+  gradients.pop_back();
+  EXPECT_EQ(make_initialize(layout, gradients).status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(RequestsTest, RefusesWhatDoesNotFit) {
+  const auto code = [&](Gradient gradient, std::uint64_t samples) {
+    const std::vector<Gradient> given = {gradients[1], gradient};
+    return make_push_pull(layout, *codec(core::CodecKind::kFp32), given, samples, {}).status().code();
+  };
+  EXPECT_EQ(code(gradients[2], 1), ErrorCode::kOk);
+  EXPECT_EQ(code(gradients[2], 0), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(gradients[1], 1), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({{2}, values[0]}, 1), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({{kSmall + 1}, values[1]}, 1), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace isthmus::worker

@@ -1,0 +1,155 @@
+#include "worker/requests.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/bytes.h"
+
+namespace isthmus::worker {
+namespace {
+
+constexpr std::size_t kBigRecordBytes = 64u << 10;
+constexpr std::size_t kPieceBytes = 1u << 20;  // Of small records together.
+
+// Whether the tensors of `items` exist, once each, and their views fit.
+template <typename Item>
+Status check_views(const core::Layout& layout, std::span<const Item> items) {
+  std::vector<bool> seen(layout.tensors().size(), false);
+  for (const Item& item : items) {
+    if (item.id.value >= layout.tensors().size())
+      return {ErrorCode::kInvalidArgument, "there is no tensor " + std::to_string(item.id.value)};
+    const TensorSpec& tensor = layout.tensors()[item.id.value];
+    if (seen[item.id.value])
+      return {ErrorCode::kInvalidArgument, "tensor '" + tensor.name + "' is given twice"};
+    seen[item.id.value] = true;
+    if (item.values.size() != tensor.elements())
+      return {ErrorCode::kInvalidArgument, "tensor '" + tensor.name + "' has " +
+                                               std::to_string(tensor.elements()) + " elements, the view " +
+                                               std::to_string(item.values.size())};
+  }
+  return {};
+}
+
+struct Source {
+  core::SliceId slice = 0;
+  ConstTensorView values;
+  const compression::Codec* codec = nullptr;
+
+  std::size_t most_bytes() const { return codec->max_encoded_bytes(values.size()); }
+};
+
+struct Encoded {
+  std::vector<proto::Record> records;
+  std::vector<core::SharedBytes> payload;
+};
+
+// Writes the record of `source` into `out` and appends its description.
+std::size_t encode_one(const Source& source, std::span<std::byte> out, Encoded& encoded) {
+  compression::CodecState state;
+  const std::size_t bytes = source.codec->encode(source.values, state, out);
+  proto::Record& record = encoded.records.emplace_back();
+  record.set_slice(source.slice);
+  record.set_bytes(bytes);
+  record.set_codec(static_cast<std::uint32_t>(source.codec->id()));
+  return bytes;
+}
+
+// Small ones first, so that they lie together.
+Encoded encode(std::vector<Source> sources) {
+  const auto big = std::stable_partition(sources.begin(), sources.end(), [](const Source& source) {
+    return source.most_bytes() < kBigRecordBytes;
+  });
+  Encoded encoded;
+  for (auto next = sources.begin(); next != big;) {
+    std::size_t bytes = 0;
+    auto last = next;
+    while (last != big && bytes + last->most_bytes() <= kPieceBytes) bytes += (last++)->most_bytes();
+    core::Buffer piece(bytes);
+    std::size_t used = 0;
+    for (; next != last; ++next) used += encode_one(*next, piece.writable().subspan(used), encoded);
+    encoded.payload.push_back(std::move(piece).share(used));
+  }
+  for (auto next = big; next != sources.end(); ++next) {
+    core::Buffer piece(next->most_bytes());
+    const std::size_t used = encode_one(*next, piece.writable(), encoded);
+    encoded.payload.push_back(std::move(piece).share(used));
+  }
+  return encoded;
+}
+
+const compression::Codec& fp32() {
+  const auto codec = compression::find_decoder(static_cast<std::uint8_t>(compression::CodecId::kFp32));
+  return **codec;
+}
+
+// What each shard is to be sent. [shard]
+std::vector<std::vector<Source>> spread(const ShardedLayout& layout, const compression::Codec& codec,
+                                        std::span<const Gradient> gradients) {
+  std::vector<std::vector<Source>> sources(layout.shards());
+  for (const Gradient& gradient : gradients) {
+    for (const core::Slice& slice : layout.layout().slices_of(gradient.id)) {
+      const ConstTensorView values = gradient.values.subspan(slice.offset, slice.elements);
+      const bool as_asked = codec.id() == compression::CodecId::kFp32 || compression::all_finite(values);
+      sources[layout.shard_of(slice.id)].push_back({slice.id, values, as_asked ? &codec : &fp32()});
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
+                                         std::span<const Gradient> gradients, std::uint64_t samples,
+                                         std::span<const Parameters> parameters) {
+  ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), gradients));
+  ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), parameters));
+  if (samples == 0 && !gradients.empty())
+    return Status(ErrorCode::kInvalidArgument, "a gradient is a mean over at least one sample");
+  std::vector<Part> parts = make_parts(layout.shards());
+  std::vector<std::vector<Source>> sources = spread(layout, codec, gradients);
+  for (Part& part : parts) {
+    Encoded encoded = encode(std::move(sources[part.shard]));
+    part.push_pull.set_samples(samples);
+    for (proto::Record& record : encoded.records) *part.push_pull.add_push() = std::move(record);
+    part.payload = std::move(encoded.payload);
+  }
+  for (const Parameters& wanted : parameters) {
+    for (const core::Slice& slice : layout.layout().slices_of(wanted.id))
+      parts[layout.shard_of(slice.id)].targets.push_back(
+          {slice.id, wanted.values.subspan(slice.offset, slice.elements)});
+  }
+  for (Part& part : parts) {
+    std::sort(part.targets.begin(), part.targets.end(),
+              [](const Target& a, const Target& b) { return a.slice < b.slice; });
+    for (const Target& target : part.targets) part.push_pull.add_pull()->set_slice(target.slice);
+  }
+  std::erase_if(parts, [](const Part& part) { return part.targets.empty() && part.payload.empty(); });
+  return parts;
+}
+
+Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial) {
+  ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), initial));
+  if (initial.size() != layout.layout().tensors().size())
+    return Status(ErrorCode::kInvalidArgument, "initial values are given for all tensors at once");
+  std::vector<Part> parts = make_parts(layout.shards());
+  std::vector<std::vector<Source>> sources = spread(layout, fp32(), initial);
+  for (Part& part : parts) {
+    Encoded encoded = encode(std::move(sources[part.shard]));
+    proto::Initialize meta;
+    for (proto::Record& record : encoded.records) *meta.add_records() = std::move(record);
+    part.meta = meta.SerializeAsString();
+    part.payload = std::move(encoded.payload);
+  }
+  return parts;
+}
+
+std::vector<Part> make_parts(std::uint32_t shards, const std::string& meta) {
+  std::vector<Part> parts(shards);
+  for (std::uint32_t shard = 0; shard < shards; ++shard) {
+    parts[shard].shard = shard;
+    parts[shard].meta = meta;
+  }
+  return parts;
+}
+
+}  // namespace isthmus::worker

@@ -1,0 +1,35 @@
+// A caller's gradients and views as one message a shard.
+//
+// Big slices lie in a piece of their own, small ones together, so that a thousand biases are one piece. What
+// holds NaN or Inf travels as fp32 whatever the codec, so that the shard sees it and can refuse it.
+//
+// Threads: pure functions.
+// Memory:  one encoded copy of what is pushed.
+// Errors:  kInvalidArgument for a tensor that is unknown, named twice or of another size.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compression/codec.h"
+#include "isthmus/client.h"
+#include "isthmus/status.h"
+#include "worker/operation.h"
+#include "worker/shards.h"
+
+namespace isthmus::worker {
+
+// kPushPull. Shards that hold nothing of it get no part.
+Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
+                                         std::span<const Gradient> gradients, std::uint64_t samples,
+                                         std::span<const Parameters> parameters);
+
+// kInitialize: all tensors, fp32, a part for every shard.
+Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial);
+
+// The same meta for every shard.
+std::vector<Part> make_parts(std::uint32_t shards, const std::string& meta = {});
+
+}  // namespace isthmus::worker
