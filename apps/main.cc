@@ -10,6 +10,7 @@
 namespace {
 
 constexpr isthmus::apps::Command kCommands[] = {
+    {"check", "say what is wrong with a config, or what the job will be", isthmus::apps::run_check},
     {"keys", "make the job's certificates", isthmus::apps::run_keys},
     {"emulate", "a relay that behaves like a slow link, for any TCP program", isthmus::apps::run_emulate},
 };

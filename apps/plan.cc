@@ -34,11 +34,9 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
   return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<std::uint64_t>::max() : result;
 }
 
-core::Duration time_for(std::uint64_t bytes, std::uint64_t bytes_per_sec) {
-  if (bytes_per_sec == 0) return core::Duration(0);
-  const double ns = 1e9 * static_cast<double>(bytes) / static_cast<double>(bytes_per_sec);
-  constexpr double kLongest = 3e18;  // 95 years; Duration ends at 292.
-  return core::Duration(static_cast<std::int64_t>(std::min(ns, kLongest)));
+core::Duration to_duration(double seconds) {
+  constexpr double kLongest = 3e9;  // 95 years; Duration ends at 292.
+  return core::Duration(static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e9 + 0.5));
 }
 
 std::vector<RegionPlan> plan_regions(const core::JobConfig& config) {
@@ -74,17 +72,24 @@ class Planner {
 
   void run(Plan& plan) const {
     plan.model = ModelPlan{layout_.tensors().size(), layout_.slices().size(), layout_.elements()};
+    for (std::uint32_t from = 0; from < regions_; ++from) {
+      for (std::uint32_t to = 0; to < regions_; ++to) {
+        if (from == to) continue;
+        LinkPlan& link = plan.links.emplace_back();
+        link.from = config_.regions[from].name;
+        link.to = config_.regions[to].name;
+      }
+    }
     for (const core::Slice& slice : layout_.slices()) {
       const std::uint32_t home = directory_.home_of(slice.id);
       plan.regions[home].home_slices += 1;
       plan.regions[home].home_elements += slice.elements;
-      for (std::uint32_t region = 0; region < regions_; ++region) add_held(slice, region, plan);
-    }
-    for (std::uint32_t from = 0; from < regions_; ++from) {
-      for (std::uint32_t to = 0; to < regions_; ++to) {
-        if (from != to) plan.links.push_back(link(from, to));
+      for (std::uint32_t region = 0; region < regions_; ++region) {
+        add_held(slice, region, plan);
+        if (region != home) add_sync(slice, home, region, plan);
       }
     }
+    if (has_rate()) add_times(plan);
   }
 
  private:
@@ -122,29 +127,56 @@ class Planner {
     }
   }
 
-  LinkPlan link(std::uint32_t from, std::uint32_t to) const {
-    LinkPlan plan;
-    plan.from = config_.regions[from].name;
-    plan.to = config_.regions[to].name;
-    for (const core::Slice& slice : layout_.slices()) {
-      const std::uint32_t home = directory_.home_of(slice.id);
-      const std::uint64_t record = record_bytes(slice);
-      const std::uint64_t floats = kFloatBytes * slice.elements;
-      if (home == from) {
-        plan.global_deltas += record;
-        plan.start_and_end += 2 * floats;
-      } else if (home == to) {
-        plan.contributions += record;
-        plan.start_and_end += floats;
-        plan.overhead += overhead(0, kAckMetaBytes);  // Of the delta that comes back.
-      } else {
-        continue;
+  // In Plan::links. REQUIRES: from != to.
+  std::size_t link(std::uint32_t from, std::uint32_t to) const {
+    return from * (regions_ - 1) + to - (to > from ? 1 : 0);
+  }
+
+  void add_sync(const core::Slice& slice, std::uint32_t home, std::uint32_t region, Plan& plan) const {
+    const std::uint64_t record = record_bytes(slice);
+    const std::uint64_t floats = kFloatBytes * slice.elements;
+    LinkPlan& up = plan.links[link(region, home)];
+    up.contributions += record;
+    up.overhead += overhead(record, kMetaBytes) + overhead(0, kAckMetaBytes);
+    up.start_and_end += floats;  // The last contribution.
+    LinkPlan& down = plan.links[link(home, region)];
+    down.global_deltas += record;
+    down.overhead += overhead(record, kMetaBytes);
+    down.start_and_end += 2 * floats;  // The first values and the last.
+  }
+
+  bool has_rate() const {
+    return regions_ > 1 && config_.links.emulate && config_.links.emulate->trace.empty();
+  }
+
+  double seconds_for(std::uint64_t bytes) const {
+    const std::uint64_t rate = config_.links.emulate->rate_bytes_per_sec;
+    return rate == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(rate);
+  }
+
+  // One sync that all regions begin at once, with links that do nothing else: contributions in the order of
+  // the slices, and the delta of a slice once its home has them all.
+  void add_times(Plan& plan) const {
+    for (LinkPlan& link : plan.links) link.transfer = to_duration(seconds_for(link.sync()));
+    const double one_way = std::chrono::duration<double>(config_.links.emulate->rtt).count() / 2;
+    std::vector<double> busy_until(plan.links.size(), 0.0);
+    std::vector<double> folded(layout_.slices().size(), 0.0);
+    double end = 0;
+    for (const bool up : {true, false}) {
+      for (const core::Slice& slice : layout_.slices()) {
+        const std::uint32_t home = directory_.home_of(slice.id);
+        const std::uint64_t record = record_bytes(slice);
+        const double seconds = seconds_for(record + overhead(record, kMetaBytes));
+        for (std::uint32_t region = 0; region < regions_; ++region) {
+          if (region == home) continue;
+          double& busy = busy_until[up ? link(region, home) : link(home, region)];
+          busy = (up ? busy : std::max(busy, folded[slice.id])) + seconds;
+          double& arrived = up ? folded[slice.id] : end;
+          arrived = std::max(arrived, busy + one_way);
+        }
       }
-      plan.overhead += overhead(record, kMetaBytes);
     }
-    const auto& emulate = config_.links.emulate;
-    if (emulate && emulate->trace.empty()) plan.transfer = time_for(plan.sync(), emulate->rate_bytes_per_sec);
-    return plan;
+    plan.sync_time = to_duration(end);
   }
 
   std::uint64_t overhead(std::uint64_t record, std::uint64_t meta) const {
@@ -176,11 +208,6 @@ std::optional<std::uint64_t> syncs_until_stop(const core::JobConfig& config) {
 }
 
 void add_totals(const core::JobConfig& config, Plan& plan) {
-  std::optional<core::Duration> longest;
-  for (const LinkPlan& link : plan.links) {
-    if (link.transfer) longest = std::max(longest.value_or(core::Duration(0)), *link.transfer);
-  }
-  if (longest) plan.sync_time = config.links.emulate->rtt + *longest;
   plan.syncs = syncs_until_stop(config);
   if (plan.syncs) {
     std::uint64_t bytes = 0;

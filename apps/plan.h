@@ -76,7 +76,7 @@ struct Plan {
   std::optional<ModelPlan> model;  // Nothing: the tensors are not known, and no number that needs them.
   std::vector<RegionPlan> regions;
   std::vector<LinkPlan> links;              // Every ordered pair, by `from`, then `to`.
-  std::optional<core::Duration> sync_time;  // Emulated links: a round trip and the longest transfer.
+  std::optional<core::Duration> sync_time;  // On the emulated links, from the first byte to the last.
   std::optional<std::uint64_t> syncs;       // Until the stop; fewer when the link needs longer than a period.
   std::optional<std::uint64_t> wan_bytes;   // Of all links, until the stop.
   std::optional<std::uint64_t> dense_bytes;  // What synchronous dense fp32 would send.

@@ -94,7 +94,11 @@ TEST_F(QuickstartPlanTest, CostsWhatItsRecordsNeed) {
   EXPECT_EQ(back.global_deltas, kOthers);
   EXPECT_EQ(back.sync(), 16314u);
   EXPECT_EQ(back.start_and_end, 2u * 4 * 34442 + 4u * 200704);
-  EXPECT_EQ(plan_.sync_time, milliseconds(80) + nanoseconds(13288000));
+}
+
+TEST_F(QuickstartPlanTest, ASyncGoesToTheHomeAndBack) {
+  // The largest slice decides: 12140 bytes with what is around them, twice, and 40 ms each way.
+  EXPECT_EQ(plan_.sync_time, 2 * (milliseconds(40) + nanoseconds(9712000)));
 }
 
 TEST_F(QuickstartPlanTest, AddsUpUntilTheStop) {
@@ -150,6 +154,18 @@ TEST(PlanTest, ThreeRegionsSpeakToTheHomesOnly) {
   EXPECT_EQ(link(4), std::pair(std::uint64_t{4000}, std::uint64_t{0}));     // c -> a
   EXPECT_EQ(plan.dense_bytes, 2ull * 2 * 4 * 2000 * 100);
   EXPECT_EQ(plan.regions[0].servers[0].memory.home, 2u * (4000 + 2 * 4000));
+}
+
+TEST(PlanTest, DeltasLeaveAsTheirSlicesAreFolded) {
+  core::JobConfig config = regions(2);
+  config.compression.wan.kind = core::CodecKind::kFp32;
+  config.slice_elements = 982;  // With what is around it, 4000 bytes.
+  config.links.emulate = core::EmulateConfig{.rate_bytes_per_sec = 4000, .rtt = std::chrono::seconds(1)};
+  // Four slices, a's and b's in turn. Contributions take the first two seconds each way and arrive after 1.5
+  // and 2.5; the deltas follow at once, for two more seconds, and arrive half a second later.
+  EXPECT_EQ(plan_of(config, {{{"w", {4 * 982}}}}).sync_time, milliseconds(4500));
+  // With one slice nothing overlaps.
+  EXPECT_EQ(plan_of(config, {{{"w", {982}}}}).sync_time, milliseconds(3000));
 }
 
 TEST(PlanTest, SyncsFollowStepsAndTime) {
