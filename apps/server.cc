@@ -101,8 +101,10 @@ int run_server(Arguments arguments) {
   line.positional("CONFIG", server.config, "the job's config file", CommandLine::Need::kRequired);
   line.text("--region", server.region, "NAME", "the region that this server belongs to");
   line.number("--server", server.server, "which of the region's servers this is, from 0");
-  line.texts("--set", server.overrides, "KEY=VALUE", "override a key of the config, as trainer.stop.steps=100");
-  line.texts("--via", server.via, "REGION/SERVER=HOST:PORT", "dial that server there instead (an emulated link)");
+  line.texts("--set", server.overrides, "KEY=VALUE",
+             "override a key of the config, as trainer.stop.steps=100");
+  line.texts("--via", server.via, "REGION/SERVER=HOST:PORT",
+             "dial that server there instead (an emulated link)");
   line.flag("--hold", server.hold, "stay after the last sync until an observer tells it to exit");
   line.examples("  isthmus server job.yaml --region frankfurt");
   if (const auto code = line.parse(arguments)) return *code;

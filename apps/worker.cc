@@ -1,5 +1,6 @@
-// `isthmus worker` and `isthmus evaluate`: the worker program of the job's model. The synthetic model's is part
-// of this command; models that need libtorch have one of their own, isthmus-trainer, which takes our place.
+// `isthmus worker` and `isthmus evaluate`: the worker program of the job's model. The synthetic model's is
+// part of this command; models that need libtorch have one of their own, isthmus-trainer, which takes our
+// place.
 
 #include <unistd.h>
 
@@ -38,8 +39,8 @@ int run(const std::string& config_path, const std::vector<std::string>& program_
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
   return report({ErrorCode::kNotFound, program + ": " + std::strerror(errno) + "; the model '" +
-                                         config->trainer.model +
-                                         "' needs it: install libtorch-dev and build again"});
+                                           config->trainer.model +
+                                           "' needs it: install libtorch-dev and build again"});
 }
 
 }  // namespace
@@ -68,13 +69,16 @@ int run_evaluate(Arguments arguments) {
   std::string which = "shared";
   std::string save;
   bool serve = false;
-  CommandLine line("evaluate", "Judges a running job's model on the held-out samples; prints one JSON object.");
+  CommandLine line("evaluate",
+                   "Judges a running job's model on the held-out samples; prints one JSON object.");
   line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
   line.text("--region", region, "NAME", "read the values from this region's servers");
-  line.text("--which", which, "WHICH",
-            "shared (what all regions last agreed on), own (the region's copy before the last sync) or final");
+  line.text(
+      "--which", which, "WHICH",
+      "shared (what all regions last agreed on), own (the region's copy before the last sync) or final");
   line.text("--save", save, "FILE", "also write the values there (safetensors)");
-  line.flag("--serve", serve, "answer requests on standard input, one a line: 'WHICH REGION [FILE]' or 'compare'");
+  line.flag("--serve", serve,
+            "answer requests on standard input, one a line: 'WHICH REGION [FILE]' or 'compare'");
   line.examples("  isthmus evaluate job.yaml --region frankfurt");
   if (const auto code = line.parse(arguments)) return *code;
   std::vector<std::string> program = {"evaluate", config};
