@@ -13,7 +13,7 @@
 namespace isthmus::apps {
 
 struct CommandLine::State {
-  explicit State(const std::string& verb_, const std::string& purpose) : verb(verb_), app(purpose) {
+  explicit State(const std::string& name, const std::string& purpose) : verb(name), app(purpose) {
     app.name("isthmus " + verb);
     app.allow_extras();  // So that what is unexpected gets our words and a suggestion.
     app.get_formatter()->column_width(36);

@@ -10,7 +10,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
@@ -28,7 +27,7 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using tcp = asio::ip::tcp;
+using Tcp = asio::ip::tcp;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
@@ -86,30 +85,29 @@ class RelayOnAsio final : public Relay {
 
   void stop() override {
     if (!thread_.joinable()) return;
-    asio::post(context_, [this] {
-      link_.stop();
-      for (tcp::acceptor& acceptor : acceptors_) {
-        error_code ignored;
-        acceptor.close(ignored);
-      }
-      close_connections();
-      context_.stop();
-    });
+    context_.stop();
     thread_.join();
+    // Everything is this thread's now. What was suspended is destroyed with the context.
+    link_.stop();
+    for (Tcp::acceptor& acceptor : acceptors_) {
+      error_code ignored;
+      acceptor.close(ignored);
+    }
+    close_connections();
   }
 
  private:
   Status bind(const core::Address& address) {
     error_code error;
-    tcp::resolver resolver(context_);
+    Tcp::resolver resolver(context_);
     const auto found =
-        resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, error);
+        resolver.resolve(address.host, std::to_string(address.port), Tcp::resolver::passive, error);
     if (error) return {ErrorCode::kInvalidArgument, error.message()};
-    const tcp::endpoint endpoint = found.begin()->endpoint();
-    tcp::acceptor acceptor(context_);
+    const Tcp::endpoint endpoint = found.begin()->endpoint();
+    Tcp::acceptor acceptor(context_);
     error_code ignored;
     if (!acceptor.open(endpoint.protocol(), error)) {
-      acceptor.set_option(tcp::acceptor::reuse_address(true), ignored);
+      acceptor.set_option(Tcp::acceptor::reuse_address(true), ignored);
       // Accepted sockets inherit them.
       acceptor.set_option(asio::socket_base::receive_buffer_size(shared_.kernel_buffer_bytes), ignored);
       acceptor.set_option(asio::socket_base::send_buffer_size(shared_.kernel_buffer_bytes), ignored);
@@ -136,7 +134,7 @@ class RelayOnAsio final : public Relay {
     }
   }
 
-  asio::awaitable<void> accept(tcp::acceptor& acceptor, core::Address target) {
+  asio::awaitable<void> accept(Tcp::acceptor& acceptor, core::Address target) {
     asio::steady_timer pause(context_);
     while (acceptor.is_open()) {
       auto [error, socket] = co_await acceptor.async_accept(kAwait);
@@ -151,7 +149,7 @@ class RelayOnAsio final : public Relay {
     }
   }
 
-  void begin(tcp::socket socket, const core::Address& target) {
+  void begin(Tcp::socket socket, const core::Address& target) {
     ++accepted_;
     auto connection = std::make_shared<RelayConnection>(std::move(socket), shared_);
     connections_.emplace(connection.get(), connection);
@@ -190,7 +188,7 @@ class RelayOnAsio final : public Relay {
   asio::io_context context_{1};  // Outlives everything below: it destroys what is still suspended.
   ShapedLink link_;
   RelayShared shared_;
-  std::vector<tcp::acceptor> acceptors_;
+  std::vector<Tcp::acceptor> acceptors_;
   std::vector<std::uint16_t> ports_;
   std::unordered_map<RelayConnection*, std::shared_ptr<RelayConnection>> connections_;
   std::atomic<std::uint64_t> open_{0}, accepted_{0}, failed_{0}, cut_{0};

@@ -17,25 +17,25 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using tcp = asio::ip::tcp;
+using Tcp = asio::ip::tcp;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // The addresses of a target. Numbers need no resolver.
-asio::awaitable<std::vector<tcp::endpoint>> resolve(core::Address target, error_code& error) {
+asio::awaitable<std::vector<Tcp::endpoint>> resolve(core::Address target, error_code& error) {
   const auto address = asio::ip::make_address(target.host, error);
-  if (!error) co_return std::vector{tcp::endpoint(address, target.port)};
-  tcp::resolver resolver(co_await asio::this_coro::executor);
+  if (!error) co_return std::vector{Tcp::endpoint(address, target.port)};
+  Tcp::resolver resolver(co_await asio::this_coro::executor);
   auto [failed, found] = co_await resolver.async_resolve(target.host, std::to_string(target.port), kAwait);
   error = failed;
-  std::vector<tcp::endpoint> endpoints;
+  std::vector<Tcp::endpoint> endpoints;
   for (const auto& entry : found) endpoints.push_back(entry.endpoint());
   co_return endpoints;
 }
 
-void set_options(tcp::socket& socket) {
+void set_options(Tcp::socket& socket) {
   error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(Tcp::no_delay(true), ignored);
   socket.non_blocking(true, ignored);
 }
 
@@ -105,8 +105,8 @@ asio::awaitable<void> RelayConnection::run(core::Address target) {
 
 asio::awaitable<Status> RelayConnection::connect(const core::Address& target) {
   error_code error;
-  const std::vector<tcp::endpoint> endpoints = co_await resolve(target, error);
-  for (const tcp::endpoint& endpoint : endpoints) {
+  const std::vector<Tcp::endpoint> endpoints = co_await resolve(target, error);
+  for (const Tcp::endpoint& endpoint : endpoints) {
     if (!open_) break;
     error_code ignored;
     target_.close(ignored);
@@ -125,7 +125,7 @@ asio::awaitable<void> RelayConnection::read(Way way) {
   std::vector<std::byte> buffer;
   for (;;) {
     // Room is asked for only when there is something to send, so whoever has its turn uses it.
-    auto [closed] = co_await from.async_wait(tcp::socket::wait_read, kAwait);
+    auto [closed] = co_await from.async_wait(Tcp::socket::wait_read, kAwait);
     if (closed || !open_) co_return;
     const std::size_t bytes = co_await room(way);
     if (bytes == 0) co_return;
@@ -192,7 +192,7 @@ asio::awaitable<void> RelayConnection::write_bytes(Way way, const Piece& piece) 
 
 void RelayConnection::end(Way way) {
   error_code ignored;
-  sink(way).shutdown(tcp::socket::shutdown_send, ignored);
+  sink(way).shutdown(Tcp::socket::shutdown_send, ignored);
   channels_[way].ended = true;
   if (channels_[opposite(way)].ended) close(false);
 }
