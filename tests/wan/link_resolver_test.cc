@@ -60,7 +60,7 @@ TEST(LinkResolverTest, NamesTheHostThatIsNotThere) {
 TEST(LinkResolverTest, CanBeGivenUp) {
   const auto answer = resolve({"localhost", 1}, true);
   ASSERT_TRUE(answer.has_value());  // Which of the two, is a matter of speed.
-  if (!answer->ok()) EXPECT_EQ(answer->status().code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(answer->ok() || answer->status().code() == ErrorCode::kCancelled);
 }
 
 }  // namespace
