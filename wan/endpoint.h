@@ -83,7 +83,7 @@ struct EndpointOptions {
   // Dial there instead of the peer's configured `wan` address (an emulated link's relay).
   std::vector<std::pair<Peer, core::Address>> via;
   std::function<void(const std::string&)> log;  // Called on the wan thread.
-  EndpointTiming timing;
+  EndpointTiming timing{};
 };
 
 class Endpoint {
