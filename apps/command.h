@@ -25,7 +25,11 @@ struct Command {
 
 int run_check(Arguments arguments);
 int run_emulate(Arguments arguments);
+int run_evaluate(Arguments arguments);
 int run_keys(Arguments arguments);
+int run_server(Arguments arguments);
+int run_train(Arguments arguments);
+int run_worker(Arguments arguments);
 
 // `isthmus` with these commands to choose from.
 int run_isthmus(std::span<const Command> commands, Arguments arguments);

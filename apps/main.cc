@@ -10,6 +10,10 @@
 namespace {
 
 constexpr isthmus::apps::Command kCommands[] = {
+    {"train", "a whole job on this machine: every process, over emulated links", isthmus::apps::run_train},
+    {"server", "one server of one region", isthmus::apps::run_server},
+    {"worker", "one worker of one region", isthmus::apps::run_worker},
+    {"evaluate", "judge a running job's model on the held-out samples", isthmus::apps::run_evaluate},
     {"check", "say what is wrong with a config, or what the job will be", isthmus::apps::run_check},
     {"keys", "make the job's certificates", isthmus::apps::run_keys},
     {"emulate", "a relay that behaves like a slow link, for any TCP program", isthmus::apps::run_emulate},

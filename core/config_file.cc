@@ -76,6 +76,9 @@ Result<JobConfig> parse_config(std::string_view text, std::string_view file_name
                    [](const ConfigError& a, const ConfigError& b) { return a.line < b.line; });
   if (!errors.empty()) return to_status(errors, file_name);
 
+  // Each job has a CA of its own, so jobs do not share a folder of keys unless somebody says so.
+  if (config.security.directory.empty()) config.security.directory = "keys/" + config.job;
+
   for (ConfigProblem& problem : find_problems(config)) {
     errors.push_back({line_of(root, problem.key), std::move(problem.key), std::move(problem.message)});
   }

@@ -120,7 +120,7 @@ struct LinksConfig {
 };
 
 struct SecurityConfig {
-  std::string directory = "keys";
+  std::string directory;  // keys/JOB unless given.
   bool plaintext = false;
 };
 

@@ -177,16 +177,16 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
     return {ErrorCode::kProtocol, "unexpected " + std::string(to_string(message.kind))};
   }
   sender_clock = clock;
-  if (!outcome.ok()) return outcome.status();
-  applied(state, *outcome, final);
-  if (*outcome == OuterRegion::Outcome::kNeedReset) {
+  if (outcome.ok()) applied(state, *outcome, final);
+  // What cannot be applied would be repeated for ever, the same bytes: only a Reset mends it.
+  if (!outcome.ok() || *outcome == OuterRegion::Outcome::kNeedReset) {
     ++counters_.resets;
     send(state, state.home_region,
          reset_request(state.id(), state.region.ack(), "base or checksum does not match"));
   } else {
     send(state, state.home_region, to_message(state.id(), state.region.ack()));
   }
-  return {};
+  return outcome.status();
 }
 
 void RegionSync::applied(State& state, OuterRegion::Outcome outcome, bool final) {

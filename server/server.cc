@@ -82,13 +82,14 @@ Status Server::agree(core::Layout layout) {
     ISTHMUS_CHECK(shard->mailbox().try_push(event));
   }
   if (options_.config.regions.size() == 1) return {};
-  wan::EndpointOptions endpoint_options{options_.config,
-                                        options_.region,
-                                        options_.server,
-                                        incarnation_,
-                                        agreement->layout,
-                                        options_.via,
-                                        [this](const std::string& line) { log(line); }};
+  wan::EndpointOptions endpoint_options{.config = options_.config,
+                                        .region = options_.region,
+                                        .server = options_.server,
+                                        .incarnation = incarnation_,
+                                        .layout = agreement->layout,
+                                        .via = options_.via,
+                                        .log = [this](const std::string& line) { log(line); },
+                                        .timing = {}};
   auto endpoint = wan::Endpoint::start(std::move(endpoint_options), *this);
   if (!endpoint.ok()) return std::move(endpoint).status();
   endpoint_ = *std::move(endpoint);

@@ -108,14 +108,15 @@ void Shard::on_initialize(const transport::PeerName& peer, const proto::Message&
     if (records->size() != slices_.size())
       return refuse_it(proto::REFUSE_BAD_REQUEST,
                        "initial values must come for every slice of the shard at once");
-    std::vector<std::vector<float>> values;
+    std::vector<std::vector<float>> values(slices_.size());
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const auto& record = meta->records(static_cast<int>(i));
       const auto codec = compression::find_decoder(static_cast<std::uint8_t>(record.codec()));
-      if (record.slice() != slices_[i]->slice().id || record.codec() > 255 || !codec.ok())
+      const auto index = index_of(record.slice());
+      if (!index || !values[*index].empty() || record.codec() > 255 || !codec.ok())
         return refuse_it(proto::REFUSE_BAD_REQUEST, "initial values: unexpected slice or codec");
-      values.emplace_back(slices_[i]->slice().elements);
-      if (Status status = (*codec)->decode((*records)[i].view, values.back()); !status.ok())
+      values[*index].resize(slices_[*index]->slice().elements);
+      if (Status status = (*codec)->decode((*records)[i].view, values[*index]); !status.ok())
         return refuse_it(proto::REFUSE_NOT_FINITE, "initial values: " + status.message());
     }
     initialized_ = true;
