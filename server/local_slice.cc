@@ -51,6 +51,13 @@ void LocalSlice::commit_collected(Step step, const Optimizer& optimizer, float l
   apply(optimizer, mean, learning_rate);
 }
 
+bool LocalSlice::is_new(std::uint32_t worker, std::uint64_t incarnation, Step step) {
+  Pushed& pushed = pushed_[worker];
+  if (pushed.incarnation == incarnation && step < pushed.steps) return false;
+  pushed = {incarnation, step + 1};
+  return true;
+}
+
 void LocalSlice::commit(const WorkerContribution& contribution, const Optimizer& optimizer,
                         float learning_rate, std::span<float> scratch) {
   const std::span<float> gradient = scratch.first(slice_.elements);

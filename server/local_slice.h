@@ -1,8 +1,8 @@
 // A slice as its shard holds it: parameters, optimizer state, and the contributions of the current step.
 //
 // Threads: belongs to its shard.
-// Memory:  parameters, the optimizer's vectors, one encoding a version, and under a collecting policy one
-//          encoded contribution a worker (held where it was received).
+// Memory:  parameters, the optimizer's vectors, one encoding a version, under a collecting policy one encoded
+//          contribution a worker (held where it was received), else a few bytes a worker.
 // Errors:  records were checked by the shard before they come here.
 
 #pragma once
@@ -56,6 +56,8 @@ class LocalSlice {
   // Folds what was collected for `step`, in the order of the workers: the mean weighted by samples.
   // `scratch` has at least the slice's elements.
   void commit_collected(Step step, const Optimizer& optimizer, float learning_rate, std::span<float> scratch);
+  // Other policies: false when this life of the worker has contributed to `step`, or a later one, before.
+  bool is_new(std::uint32_t worker, std::uint64_t incarnation, Step step);
   // Folds one contribution.
   void commit(const WorkerContribution& contribution, const Optimizer& optimizer, float learning_rate,
               std::span<float> scratch);
@@ -76,6 +78,11 @@ class LocalSlice {
   std::uint64_t untold_samples_ = 0;
   Step committed_step_ = 0;
   std::map<Step, std::map<std::uint32_t, WorkerContribution>> collected_;
+  struct Pushed {
+    std::uint64_t incarnation = 0;
+    Step steps = 0;
+  };
+  std::map<std::uint32_t, Pushed> pushed_;  // By worker.
   core::SharedBytes encoded_;
   std::uint64_t encoded_version_ = 0;
 };

@@ -14,6 +14,7 @@ constexpr std::size_t kMailboxCapacity = 1024;
 constexpr int kRequestsATurn = 64;
 constexpr std::size_t kStalenessBuckets = 512;
 constexpr auto kLongestWait = std::chrono::seconds(1);
+constexpr auto kBetweenComplaints = std::chrono::seconds(1);
 // While the last sync is under way its deadlines lie in the RegionTable, which only ever wakes us for news.
 constexpr auto kDrainingWait = std::chrono::milliseconds(100);
 
@@ -75,8 +76,7 @@ void Shard::run() {
       auto incoming = socket_->receive();
       if (!incoming.ok()) {
         ++refused_malformed_;
-        last_error_ = incoming.status().to_string();
-        host_.log(name() + ": refused a message: " + last_error_);
+        complain("refused a message: " + incoming.status().to_string());
         continue;
       }
       if (!incoming->has_value()) break;
@@ -111,8 +111,8 @@ void Shard::handle_event(ShardEvent event) {
   const Status status = sync_->receive(from, message, clock_.now(), sender_clock);
   if (!status.ok()) {
     ++refused_malformed_;
-    last_error_ = config_.regions[from.region].name + ": " + status.to_string();
-    host_.log(name() + ": refused a message from region " + last_error_);
+    complain("refused a message from region " + config_.regions[from.region].name + ": " +
+             status.to_string());
     return;
   }
   if (sender_clock) table_.advance_clock(from, *sender_clock);
@@ -183,6 +183,14 @@ void Shard::check_drained() {
   if (sync_ && ready() && !sync_->drained(clock_.now())) return;
   drained_ = true;
   host_.drained();
+}
+
+void Shard::complain(std::string what) {
+  last_error_ = std::move(what);
+  const core::TimePoint now = clock_.now();
+  if (last_complaint_ && now - *last_complaint_ < kBetweenComplaints) return;
+  last_complaint_ = now;
+  host_.log(name() + ": " + last_error_);
 }
 
 bool Shard::ready() const { return sync_ ? sync_->ready() : initialized_; }

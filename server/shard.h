@@ -3,7 +3,7 @@
 //
 // Threads: run() is the shard's thread and owns everything here; the mailbox and stop() may be used from
 //          any thread. LAN requests go first, WAN messages one a turn.
-// Memory:  its slices (local_slice.h, region_sync.h) and one parked request a worker and kind.
+// Memory:  its slices (local_slice.h, region_sync.h) and at most kMaxParkedOfOne parked requests a peer.
 // Errors:  what a peer got wrong is answered with a Refuse, counted, and logged once a second at most;
 //          only a socket that cannot be bound ends a shard.
 
@@ -47,6 +47,9 @@ struct WanMessage {
 };
 using ShardEvent = std::variant<std::shared_ptr<const Agreement>, WanMessage>;
 
+// Requests of one peer whose answers may wait at once; more are refused.
+inline constexpr std::size_t kMaxParkedOfOne = 1024;
+
 struct ShardOptions {
   const core::JobConfig* config = nullptr;
   std::uint32_t region = 0;
@@ -76,8 +79,9 @@ class Shard {
                                                const core::Clock& clock, RegionTable& table, ShardHost& host);
 
   core::Mailbox<ShardEvent>& mailbox() noexcept { return mailbox_; }
-  void run();                             // Returns after stop().
-  void stop() noexcept;                   // Any thread.
+  std::uint16_t port() const noexcept { return socket_->port(); }  // Of the LAN address.
+  void run();                                                      // Returns after stop().
+  void stop() noexcept;                                            // Any thread.
   void request_stop_training() noexcept;  // Any thread: as an observer's CONTROL_STOP.
 
  private:
@@ -105,6 +109,8 @@ class Shard {
   void agree(std::shared_ptr<const Agreement> agreement);
   void begin_drain();
   void check_drained();
+  // For `status` and the log: once a second at most, so that a broken peer cannot fill a disk.
+  void complain(std::string what);
 
   // shard_requests.cc: what workers and observers ask
   void handle_request(transport::Incoming incoming);
@@ -117,6 +123,7 @@ class Shard {
   void on_control(const transport::PeerName& peer, const proto::Message& message);
 
   // shard_replies.cc: what is answered, and when
+  void park(Parked parked);
   void answer_parked();
   bool try_answer(Parked& parked);
   bool answer_push_pull(const Parked& parked);
@@ -133,9 +140,13 @@ class Shard {
   struct PushRecord {
     std::size_t index;  // Into slices_.
     WorkerContribution contribution;
+    std::uint64_t computed_from;  // Version; 0: not said.
   };
   // All of a message's records checked, or the refusal.
   Result<std::vector<PushRecord>> check_push(const proto::PushPull& push, const proto::Message& message);
+  // Decodes; kInvalidArgument for what is a record, but not finite.
+  static Status decode_pushed(const compression::Codec& codec, std::span<const std::byte> record,
+                              std::span<float> values);
   void contribute(const Member& member, Step step, std::vector<PushRecord> records);
   void commit_ready_steps();
   void commit_step(LocalSlice& slice, Step step);
@@ -181,7 +192,7 @@ class Shard {
   std::uint64_t refused_not_finite_ = 0;
   std::uint64_t refused_malformed_ = 0;
   std::string last_error_;
-  core::TimePoint last_log_{};
+  std::optional<core::TimePoint> last_complaint_;
 };
 
 }  // namespace isthmus::server

@@ -27,42 +27,62 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
     if (!codec.ok()) return codec.status();
     const core::Slice& slice = slices_[*index]->slice();
     // Decoded here once only to be sure: what is kept is folded later, and must not fail then.
-    const Status status = (*codec)->decode((*records)[i].view, std::span(scratch_).first(slice.elements));
+    const Status status =
+        decode_pushed(**codec, (*records)[i].view, std::span(scratch_).first(slice.elements));
     if (!status.ok()) {
       return Status(status.code(), "tensor '" + agreement_->layout.tensors()[slice.tensor.value].name +
                                        "': " + status.message());
     }
-    const std::uint64_t version = slices_[*index]->version();
-    const std::uint64_t from = push.computed_from(static_cast<int>(i));
-    if (from != 0 && from <= version)
-      ++staleness_[std::min<std::uint64_t>(version - from, staleness_.size() - 1)];
-    checked.push_back({*index, {push.samples(), *codec, (*records)[i]}});
+    checked.push_back(
+        {*index, {push.samples(), *codec, (*records)[i]}, push.computed_from(static_cast<int>(i))});
   }
   return checked;
 }
 
+// A worker sends what is not finite as it is, so that it is refused here by its own name. Records of plain
+// floats of the right size can fail for nothing else.
+Status Shard::decode_pushed(const compression::Codec& codec, std::span<const std::byte> record,
+                            std::span<float> values) {
+  const Status status = codec.decode(record, values);
+  const bool plain = codec.id() == compression::CodecId::kFp32 || codec.id() == compression::CodecId::kFp16 ||
+                     codec.id() == compression::CodecId::kBf16;
+  if (!status.ok() && plain && record.size() == codec.max_encoded_bytes(values.size()))
+    return {ErrorCode::kInvalidArgument, "a value is not finite (NaN or Inf)"};
+  return status;
+}
+
+// A second contribution to the same step is acknowledged and not applied.
 void Shard::contribute(const Member& member, Step step, std::vector<PushRecord> records) {
+  std::uint64_t samples = 0;
   for (PushRecord& record : records) {
     LocalSlice& slice = *slices_[record.index];
+    const std::uint64_t version = slice.version();
+    const std::uint64_t of_this = record.contribution.samples;
     if (policy_->collects()) {
-      // A second contribution to the same step is acknowledged and not applied.
-      (void)slice.collect(step, member.worker, std::move(record.contribution));
+      if (!slice.collect(step, member.worker, std::move(record.contribution))) continue;
     } else {
+      if (!slice.is_new(member.worker, member.incarnation, step)) continue;
       slice.commit(record.contribution, *optimizer_, scheduled_learning_rate(config_.optimizer, step),
                    scratch_);
       ++commits_;
     }
+    samples = of_this;
+    if (record.computed_from != 0 && record.computed_from <= version)
+      ++staleness_[std::min<std::uint64_t>(version - record.computed_from, staleness_.size() - 1)];
   }
+  samples_ += samples;
 }
 
 void Shard::commit_ready_steps() {
   if (!policy_->collects()) return;
   for (auto& slice : slices_) {
     for (const Step step : slice->collecting()) {
-      const auto arrived = std::count_if(
-          membership_.members().begin(), membership_.members().end(),
-          [&](const auto& entry) { return entry.second.living && slice->has_collected(step, entry.first); });
-      // A step that every living worker has finished is over, also for a slice that some did not push.
+      // Who has finished a step sends nothing more for it: it may leave out a slice.
+      const auto arrived =
+          std::count_if(membership_.members().begin(), membership_.members().end(), [&](const auto& entry) {
+            const auto& [worker, member] = entry;
+            return member.living && (member.finished > step || slice->has_collected(step, worker));
+          });
       if (policy_->may_commit(static_cast<std::size_t>(arrived), membership_.barrier_size()) ||
           membership_.slowest() > step || membership_.all_done())
         commit_step(*slice, step);

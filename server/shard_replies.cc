@@ -10,13 +10,30 @@
 namespace isthmus::server {
 
 void Shard::send(const transport::PeerName& peer, proto::Message message) {
+  const std::uint64_t request_id = message.request_id;
+  const Status status = socket_->send(std::move(message), peer);
+  if (status.ok()) return;
   // A peer that is gone, or that reads nothing, loses its answer; its lease ends by itself.
-  if (Status status = socket_->send(std::move(message), peer); !status.ok()) last_error_ = status.to_string();
+  last_error_ = status.to_string();
+  if (status.code() == ErrorCode::kInvalidArgument)
+    (void)socket_->send(proto::make_refusal(request_id, proto::REFUSE_LIMIT,
+                                            status.message() + "; ask for less at once, or raise "
+                                                               "limits.message_bytes"),
+                        peer);
 }
 
 void Shard::refuse(const transport::PeerName& peer, std::uint64_t request_id, proto::RefuseReason reason,
                    std::string text) {
   send(peer, proto::make_refusal(request_id, reason, std::move(text)));
+}
+
+void Shard::park(Parked parked) {
+  const auto of_this_peer = std::count_if(parked_.begin(), parked_.end(),
+                                          [&](const Parked& other) { return other.peer == parked.peer; });
+  if (static_cast<std::size_t>(of_this_peer) >= kMaxParkedOfOne)
+    return refuse(parked.peer, parked.request_id, proto::REFUSE_LIMIT,
+                  "too many requests of this peer wait for their answers");
+  parked_.push_back(std::move(parked));
 }
 
 void Shard::answer_parked() {
@@ -91,7 +108,7 @@ void Shard::on_snapshot(const transport::PeerName& peer, const proto::Message& m
   parked.captured.resize(slices_.size());
   // One of a kind a peer: whoever asks again has given up on the answer to the first.
   std::erase_if(parked_, [&](const Parked& old) { return old.kind == message.kind && old.peer == peer; });
-  parked_.push_back(std::move(parked));
+  park(std::move(parked));
   capture_anchors();
 }
 

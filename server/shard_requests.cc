@@ -116,8 +116,10 @@ void Shard::on_initialize(const transport::PeerName& peer, const proto::Message&
       if (!index || !values[*index].empty() || record.codec() > 255 || !codec.ok())
         return refuse_it(proto::REFUSE_BAD_REQUEST, "initial values: unexpected slice or codec");
       values[*index].resize(slices_[*index]->slice().elements);
-      if (Status status = (*codec)->decode((*records)[i].view, values[*index]); !status.ok())
-        return refuse_it(proto::REFUSE_NOT_FINITE, "initial values: " + status.message());
+      if (Status status = decode_pushed(**codec, (*records)[i].view, values[*index]); !status.ok())
+        return refuse_it(status.code() == ErrorCode::kInvalidArgument ? proto::REFUSE_NOT_FINITE
+                                                                      : proto::REFUSE_BAD_REQUEST,
+                         "initial values: " + status.message());
     }
     initialized_ = true;
     for (std::size_t i = 0; i < slices_.size(); ++i) {
@@ -136,7 +138,7 @@ void Shard::on_initialize(const transport::PeerName& peer, const proto::Message&
   parked.kind = message.kind;
   parked.request_id = message.request_id;
   parked.worker = member->worker;
-  parked_.push_back(std::move(parked));
+  park(std::move(parked));
 }
 
 void Shard::on_push_pull(const transport::PeerName& peer, const proto::Message& message) {
@@ -175,14 +177,12 @@ void Shard::on_push_pull(const transport::PeerName& peer, const proto::Message& 
     const std::string text = "worker " + std::to_string(member->worker) + " of region " +
                              region_config_.name + ", step " + std::to_string(meta->step()) + ": " +
                              records.status().message();
-    last_error_ = text;
-    host_.log(name() + ": refused a contribution: " + text);
+    complain("refused a contribution: " + text);
     return refuse_it(not_finite ? proto::REFUSE_NOT_FINITE : proto::REFUSE_BAD_REQUEST, text);
   }
   for (const PushRecord& record : *records) parked.sees.push_back(record.index);
-  if (!records->empty()) samples_ += meta->samples();
   contribute(*member, meta->step(), *std::move(records));
-  parked_.push_back(std::move(parked));
+  park(std::move(parked));
 }
 
 void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& message) {
@@ -203,7 +203,7 @@ void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& 
   parked.request_id = message.request_id;
   parked.worker = member->worker;
   parked.step = meta->step();
-  parked_.push_back(std::move(parked));
+  park(std::move(parked));
 }
 
 void Shard::on_leave(const transport::PeerName& peer, const proto::Message& message) {
@@ -219,7 +219,7 @@ void Shard::on_leave(const transport::PeerName& peer, const proto::Message& mess
     membership_.leave(*member, meta->done());
   }
   if (meta->wait_for_final()) {
-    parked_.push_back(std::move(parked));
+    park(std::move(parked));
   } else {
     send(peer, proto::make_message(proto::Kind::kLeaveReply, message.request_id, proto::LeaveReply()));
   }

@@ -173,6 +173,17 @@ TEST_F(LocalSliceTest, TheOptimizersStateStaysWithTheSlice) {
   EXPECT_EQ(first(slice), -2.5f);  // -1, then -(1 + 0.5)
 }
 
+TEST_F(LocalSliceTest, AStepIsNewOnceForEachLifeOfAWorker) {
+  LocalSlice slice(shape(), *sgd_);
+  EXPECT_TRUE(slice.is_new(0, 1, 5));
+  EXPECT_FALSE(slice.is_new(0, 1, 5));
+  EXPECT_FALSE(slice.is_new(0, 1, 4));
+  EXPECT_TRUE(slice.is_new(0, 1, 6));
+  EXPECT_TRUE(slice.is_new(1, 1, 5)) << "another worker";
+  EXPECT_TRUE(slice.is_new(0, 2, 4)) << "another life, whose gradients are others";
+  EXPECT_FALSE(slice.is_new(0, 2, 4));
+}
+
 TEST_F(LocalSliceTest, ASkippedStepIsOver) {
   LocalSlice slice(shape(), *sgd_);
   slice.skip(4);
