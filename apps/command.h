@@ -28,6 +28,7 @@ int run_emulate(Arguments arguments);
 int run_evaluate(Arguments arguments);
 int run_keys(Arguments arguments);
 int run_server(Arguments arguments);
+int run_status(Arguments arguments);
 int run_train(Arguments arguments);
 int run_worker(Arguments arguments);
 

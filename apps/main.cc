@@ -15,6 +15,7 @@ constexpr isthmus::apps::Command kCommands[] = {
     {"worker", "one worker of one region", isthmus::apps::run_worker},
     {"evaluate", "judge a running job's model on the held-out samples", isthmus::apps::run_evaluate},
     {"check", "say what is wrong with a config, or what the job will be", isthmus::apps::run_check},
+    {"status", "what a running job is doing", isthmus::apps::run_status},
     {"keys", "make the job's certificates", isthmus::apps::run_keys},
     {"emulate", "a relay that behaves like a slow link, for any TCP program", isthmus::apps::run_emulate},
 };
