@@ -150,10 +150,11 @@ class RawWorker {
     return replies_.contains(id);
   }
 
-  proto::Hello hello_meta(const core::JobConfig& config, const core::Layout& layout) const {
+  proto::Hello hello_meta(const core::JobConfig& config, const core::Layout& layout,
+                          std::uint32_t region = 0) const {
     proto::Hello hello;
     hello.set_job(config.job);
-    hello.set_region(config.regions[0].name);
+    hello.set_region(config.regions[region].name);
     hello.set_worker(worker_);
     hello.set_incarnation(1);
     *hello.mutable_layout() = proto::to_table(layout);
