@@ -43,7 +43,8 @@ class RemoteClient final : public Client {
   Step step() const noexcept override { return io_->step(); }
 
   Status create(std::span<const Gradient> initial) override {
-    return submit(proto::Kind::kInitialize, timeout_, make_initialize(layout_, initial)).wait();
+    // In another region, the values of the slices' homes have to come over the WAN first.
+    return submit(proto::Kind::kInitialize, barrier_timeout_, make_initialize(layout_, initial)).wait();
   }
   Pending push(std::span<const Gradient> gradients, std::uint64_t samples) override {
     return push_pull(gradients, samples, {});

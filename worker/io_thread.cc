@@ -69,7 +69,7 @@ void IoThread::turn() {
 
 void IoThread::obey(Command&& command) {
   if (auto* submit = std::get_if<Submit>(&command)) session_.submit(std::move(submit->operation), now());
-  if (auto* cancel = std::get_if<Cancel>(&command)) session_.cancel(cancel->operation);
+  if (auto* cancel = std::get_if<Cancel>(&command)) session_.cancel(cancel->operation.lock());
   if (auto* decoded = std::get_if<Decoded>(&command)) session_.hold(decoded->slices);
 }
 

@@ -33,7 +33,7 @@ struct Submit {
   OperationPtr operation;
 };
 struct Cancel {
-  OperationPtr operation;
+  std::weak_ptr<Operation> operation;  // Weak: the inbox of a client that has gone must not keep it.
 };
 // `view` now holds this version of a slice.
 struct Held {

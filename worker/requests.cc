@@ -54,24 +54,20 @@ std::size_t encode_one(const Source& source, std::span<std::byte> out, Encoded& 
   return bytes;
 }
 
-// Small ones first, so that they lie together.
-Encoded encode(std::vector<Source> sources) {
-  const auto big = std::stable_partition(sources.begin(), sources.end(), [](const Source& source) {
-    return source.most_bytes() < kBigRecordBytes;
-  });
+bool is_small(const Source& source) { return source.most_bytes() < kBigRecordBytes; }
+
+// In the order given. Small ones that follow one another share a piece.
+Encoded encode(std::span<const Source> sources) {
   Encoded encoded;
-  for (auto next = sources.begin(); next != big;) {
-    std::size_t bytes = 0;
-    auto last = next;
-    while (last != big && bytes + last->most_bytes() <= kPieceBytes) bytes += (last++)->most_bytes();
+  for (std::size_t first = 0; first < sources.size();) {
+    std::size_t bytes = sources[first].most_bytes();
+    std::size_t last = first + 1;
+    while (last < sources.size() && is_small(sources[first]) && is_small(sources[last]) &&
+           bytes + sources[last].most_bytes() <= kPieceBytes)
+      bytes += sources[last++].most_bytes();
     core::Buffer piece(bytes);
     std::size_t used = 0;
-    for (; next != last; ++next) used += encode_one(*next, piece.writable().subspan(used), encoded);
-    encoded.payload.push_back(std::move(piece).share(used));
-  }
-  for (auto next = big; next != sources.end(); ++next) {
-    core::Buffer piece(next->most_bytes());
-    const std::size_t used = encode_one(*next, piece.writable(), encoded);
+    for (; first < last; ++first) used += encode_one(sources[first], piece.writable().subspan(used), encoded);
     encoded.payload.push_back(std::move(piece).share(used));
   }
   return encoded;
@@ -108,7 +104,8 @@ Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const comp
   std::vector<Part> parts = make_parts(layout.shards());
   std::vector<std::vector<Source>> sources = spread(layout, codec, gradients);
   for (Part& part : parts) {
-    Encoded encoded = encode(std::move(sources[part.shard]));
+    std::stable_partition(sources[part.shard].begin(), sources[part.shard].end(), is_small);
+    Encoded encoded = encode(sources[part.shard]);
     part.push_pull.set_samples(samples);
     for (proto::Record& record : encoded.records) *part.push_pull.add_push() = std::move(record);
     part.payload = std::move(encoded.payload);
@@ -134,7 +131,9 @@ Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span
   std::vector<Part> parts = make_parts(layout.shards());
   std::vector<std::vector<Source>> sources = spread(layout, fp32(), initial);
   for (Part& part : parts) {
-    Encoded encoded = encode(std::move(sources[part.shard]));
+    std::sort(sources[part.shard].begin(), sources[part.shard].end(),
+              [](const Source& a, const Source& b) { return a.slice < b.slice; });
+    Encoded encoded = encode(sources[part.shard]);
     proto::Initialize meta;
     for (proto::Record& record : encoded.records) *meta.add_records() = std::move(record);
     part.meta = meta.SerializeAsString();

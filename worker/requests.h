@@ -26,7 +26,7 @@ Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const comp
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters);
 
-// kInitialize: all tensors, fp32, a part for every shard.
+// kInitialize: all tensors, fp32, by ascending slice, a part for every shard.
 Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial);
 
 // The same meta for every shard.

@@ -10,7 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using proto::Kind;
 
-constexpr core::Duration kHelloInterval = 500ms;
 constexpr auto kNever = core::TimePoint::max();
 constexpr auto kAllRequests = std::numeric_limits<std::uint64_t>::max();
 
@@ -58,6 +57,7 @@ void Session::submit(OperationPtr operation, core::TimePoint now) {
   if (leaving_ && kind != Kind::kLeave && kind != Kind::kSnapshot)
     return operation->end({ErrorCode::kInvalidArgument, "this worker has left the job: finish() was called"});
   if (kind == Kind::kLeave) leaving_ = true;
+  if (kind == Kind::kSnapshot) give_up_snapshot();
   if (kind == Kind::kNextStep) operation->step = step() + 1;
   for (Part& part : operation->parts) {
     send_part(operation, part, now);
@@ -75,12 +75,22 @@ void Session::send_part(const OperationPtr& operation, Part& part, core::TimePoi
     proto::NextStep meta;
     meta.set_step(operation->step);
     part.meta = meta.SerializeAsString();
+    shards_[part.shard].position = operation->step;
   }
   const std::uint64_t id = next_id_++;
   Status sent = send_(part.shard, {operation->kind, id, std::move(part.meta), std::move(part.payload)});
   if (!sent.ok()) return fail(operation, std::move(sent).with_context(options_.shards[part.shard]));
   in_flight_.emplace(id, Entry{operation, &part, now});
   ++shards_[part.shard].requests;
+}
+
+// Shards keep one question for a snapshot a client, the last.
+void Session::give_up_snapshot() {
+  const auto old = std::find_if(in_flight_.begin(), in_flight_.end(), [](const auto& each) {
+    return each.second.operation->kind == Kind::kSnapshot;
+  });
+  if (old != in_flight_.end())
+    fail(old->second.operation, {ErrorCode::kCancelled, "this client has asked for another snapshot"});
 }
 
 void Session::cancel(const OperationPtr& operation) { forget(operation); }
@@ -169,81 +179,7 @@ void Session::finish(const OperationPtr& operation) {
     if (reply->stop()) return operation->end({ErrorCode::kCancelled, "the job ends"});
   }
   step_.store(operation->step, std::memory_order_relaxed);
-  for (Membership& shard : shards_) shard.start.reset();
   operation->end({});
-}
-
-void Session::on_refuse(std::uint32_t shard, const proto::Message& message, core::TimePoint now) {
-  const auto refuse = proto::parse_meta<proto::Refuse>(message);
-  if (!refuse.ok()) return on_bad_message(shard, refuse.status());
-  Membership& there = shards_[shard];
-  const std::uint64_t id = message.request_id;
-  const auto found = in_flight_.find(id);
-  const bool ours = found != in_flight_.end() && found->second.part->shard == shard;
-  const bool unknown = refuse->reason() == proto::REFUSE_NOT_MEMBER;
-  const bool later = unknown || refuse->reason() == proto::REFUSE_NOT_READY;
-  const Status why = at(shard, later ? ErrorCode::kUnavailable : ErrorCode::kRefused, refuse->text());
-  if (!ours && there.is_since_hello(id)) return on_hello_refused(shard, why, id);
-  // An observer has no lease: a refused heartbeat is as good a sign of life as an echo.
-  if (unknown && !leaving_ && (ours || options_.is_worker())) {
-    if (there.forgotten(id)) {
-      log(why.message() + "; joining again");
-      say_hello(shard, now);
-    }
-    if (there.joining() && !there.is_since_hello(id)) return;  // The welcome ends what was in flight.
-  }
-  if (ours) fail(found->second.operation, why);
-}
-
-// ---- Joining ----------------------------------------------------------------------------------------
-
-void Session::say_hello(std::uint32_t shard, core::TimePoint now) {
-  Membership& there = shards_[shard];
-  if (there.joining() && !there.told_waiting) {
-    there.told_waiting = true;
-    log("waiting for " + options_.shards[shard] + (there.why_not.empty() ? "" : ": " + there.why_not));
-  }
-  // Apart from one another, lest all workers of a region come at once.
-  const core::Duration pause = kHelloInterval * (80 + static_cast<long>(jitter_() % 41)) / 100;
-  const std::uint64_t id = next_id_++;
-  there.say_hello(id, now, pause);
-  // A full queue only means that many Hellos wait there already.
-  (void)send_(shard, proto::make_message(Kind::kHello, id, options_.hello));
-}
-
-void Session::on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id) {
-  if (why.code() == ErrorCode::kUnavailable) {
-    shards_[shard].why_not = why.message().substr(options_.shards[shard].size() + 2);
-    return;
-  }
-  if (join_) return fail(join_, why);
-  shards_[shard].give_up(request_id);
-  log(why.message());
-  fail_all(shard, kAllRequests, why);
-}
-
-void Session::on_welcome(std::uint32_t shard, proto::Message&& message, core::TimePoint now) {
-  Membership& there = shards_[shard];
-  const std::uint64_t id = message.request_id;
-  if (!there.is_since_hello(id) || id >= next_id_) return;  // The answer to an older Hello.
-  const auto welcome = check_welcome(message, shard, shards_.size(), options_.hello.has_layout());
-  if (!welcome.ok())
-    return on_hello_refused(shard, at(shard, welcome.status().code(), welcome.status().message()), id);
-  there.welcome(id, now, heartbeat_interval(welcome->lease_ms(), options_.timeout));
-  there.start = welcome->start_step();
-  step_.store(step_to_go_on(shards_, step()), std::memory_order_relaxed);
-  if (!join_) {
-    versions_.forget(shard);
-    const char* const what = welcome->initialized()
-                                 ? "lost its lease, rejoined; pull and go on"
-                                 : "lost its lease, rejoined a shard without values; create and go on";
-    return fail_all(shard, id, at(shard, ErrorCode::kUnavailable, what));
-  }
-  join_->parts[shard].reply = std::move(message);
-  join_->parts[shard].answered = true;
-  if (!std::all_of(shards_.begin(), shards_.end(), [](const Membership& s) { return s.joined(); })) return;
-  for (Membership& each : shards_) each.start.reset();
-  std::exchange(join_, nullptr)->end({});
 }
 
 // ---- Time -------------------------------------------------------------------------------------------
@@ -255,6 +191,7 @@ void Session::tick(core::TimePoint now) {
     if (shards_[shard].take_heartbeat(options_.is_worker(), now))
       (void)send_(shard, proto::make_message(Kind::kHeartbeat, next_id_++, proto::Heartbeat()));
   }
+  if (!join_) catch_up();
   check_deadlines(now);
 }
 

@@ -73,6 +73,8 @@ class Session {
   void on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id);
   void on_refuse(std::uint32_t shard, const proto::Message& message, core::TimePoint now);
   void on_reply(std::uint32_t shard, proto::Message&& message);
+  void catch_up();
+  void give_up_snapshot();
   void finish(const OperationPtr& operation);
   void fail(OperationPtr operation, Status why);
   void fail_all(std::uint32_t shard, std::uint64_t before_id, const Status& why);

@@ -63,12 +63,4 @@ core::Duration heartbeat_interval(std::uint64_t lease_ms, core::Duration timeout
   return std::max(interval, kShortest);
 }
 
-Step step_to_go_on(std::span<const Membership> shards, Step now) {
-  const bool all =
-      std::all_of(shards.begin(), shards.end(), [](const Membership& s) { return s.start.has_value(); });
-  Step most = all ? 0 : now;
-  for (const Membership& shard : shards) most = std::max(most, shard.start.value_or(0));
-  return most;
-}
-
 }  // namespace isthmus::worker

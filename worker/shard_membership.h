@@ -12,8 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 
 #include "core/clock.h"
@@ -58,7 +56,7 @@ class Membership {
   core::TimePoint wake_at(bool is_worker) const;
 
   std::size_t requests = 0;   // In flight.
-  std::optional<Step> start;  // Given by a Welcome since the last finished step.
+  Step position = 0;          // The step that the shard takes us to compute.
   bool told_waiting = false;  // The user knows that we wait for this one.
   std::string why_not;        // What it last said that it is not ready for.
 
@@ -78,9 +76,5 @@ Result<proto::Welcome> check_welcome(const proto::Message& message, std::uint32_
 
 // Often enough to keep the lease, if there is one, and to notice silence within `timeout`.
 core::Duration heartbeat_interval(std::uint64_t lease_ms, core::Duration timeout);
-
-// The step to go on with: never back while a shard still knows us; where none does, the region's clock may
-// have gone back.
-Step step_to_go_on(std::span<const Membership> shards, Step now);
 
 }  // namespace isthmus::worker

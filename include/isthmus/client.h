@@ -94,7 +94,8 @@ class Client {
   // applied and snapshot(kFinal) would not block.
   virtual Status finish(bool wait_for_final) = 0;
 
-  // A consistent copy of all tensors, lossless. Each view filled; the region's clock in *step if given.
+  // A consistent copy of all tensors, lossless. Each view filled; the region's clock in *step if given. One
+  // at a time: a second one ends the first in kCancelled.
   virtual Status snapshot(Snapshot which, std::span<const Parameters> parameters, Step* step = nullptr) = 0;
 };
 

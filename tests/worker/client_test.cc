@@ -176,8 +176,8 @@ TEST(ClientTest, ARefusedHelloEndsConnectWithItsText) {
 }
 
 TEST(ClientTest, AShardThatIsNotReadyIsAskedAgain) {
-  FakeShards shards(1);
   int hellos = 0;
+  FakeShards shards(1);
   shards.on(Kind::kHello, [&](auto shard, auto& from, auto& message) {
     if (++hellos == 2) return shards.welcome(shard, from, message.request_id);
     shards.refuse(shard, from, message.request_id, proto::REFUSE_NOT_READY, "not yet");
@@ -196,8 +196,8 @@ TEST(ClientTest, ALateWorkerStartsWhereTheShardsSay) {
 }
 
 TEST(ClientTest, ARefusedGradientIsOneOperationsError) {
-  FakeShards shards(1);
   int pushes = 0;
+  FakeShards shards(1);
   shards.on(Kind::kPushPull, [&](auto shard, auto& from, auto& message) {
     if (++pushes > 1) return shards.answer_push_pull(shard, from, message);
     shards.refuse(shard, from, message.request_id, proto::REFUSE_NOT_FINITE, "worker 0 pushed NaN in 'bias'");
@@ -248,9 +248,9 @@ TEST(ClientTest, AShardThatForgotUsTakesUsInAgain) {
 }
 
 TEST(ClientTest, AnEndedLeaseIsNoticedByTheHeartbeat) {
+  int heartbeats = 0;
   FakeShards shards(1);
   shards.run([&] { shards.lease_ms = 30; });
-  int heartbeats = 0;
   shards.on(Kind::kHeartbeat, [&](auto shard, auto& from, auto& message) {
     if (++heartbeats == 2)
       return shards.refuse(shard, from, message.request_id, proto::REFUSE_NOT_MEMBER, "who are you?");
@@ -263,9 +263,9 @@ TEST(ClientTest, AnEndedLeaseIsNoticedByTheHeartbeat) {
 }
 
 TEST(ClientTest, HeartbeatsGoOnWhileABarrierHolds) {
+  std::optional<std::pair<transport::PeerName, std::uint64_t>> held;
   FakeShards shards(1);
   shards.run([&] { shards.lease_ms = 30; });
-  std::optional<std::pair<transport::PeerName, std::uint64_t>> held;
   shards.on(Kind::kNextStep, [&](auto, auto& from, auto& message) { held = {from, message.request_id}; });
   ClientConfig config = shards.config(kTensors);
   config.timeout = 10s;
@@ -326,10 +326,10 @@ TEST(ClientTest, AStoppedJobCancelsTheNextStep) {
 }
 
 TEST(ClientTest, ACancelledPullLeavesItsViewsAlone) {
+  std::vector<std::pair<transport::PeerName, Message>> held;
   FakeShards shards(1);
   auto client = connect(shards.config(kTensors));
   ASSERT_TRUE(client->create(Model(5).gradients()).ok());
-  std::vector<std::pair<transport::PeerName, Message>> held;
   shards.on(Kind::kPushPull, [&](auto, auto& from, auto& message) { held.emplace_back(from, message); });
   {
     Model gone(0);
@@ -391,11 +391,11 @@ TEST(ClientTest, RefusesWhatCannotBeSent) {
 }
 
 TEST(ClientTest, AnObserverLearnsTheTensorsAndReadsTheAnchorsOfOneRound) {
-  FakeShards shards(2);
   const core::Layout layout = *core::Layout::create(kTensors, 4);
   const std::vector<std::uint32_t> owner = core::assign_shards(layout, 2);
-  shards.run([&] { shards.layout = proto::to_table(layout); });
   std::vector<std::uint64_t> round = {3, 5};
+  FakeShards shards(2);
+  shards.run([&] { shards.layout = proto::to_table(layout); });
   shards.on(Kind::kSnapshot, [&](auto shard, auto& from, auto& message) {
     const auto asked = proto::parse_meta<proto::Snapshot>(message);
     EXPECT_EQ(asked->source(), proto::SNAPSHOT_ANCHOR);

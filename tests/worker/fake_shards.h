@@ -3,7 +3,8 @@
 // Unless told otherwise they welcome everybody, echo heartbeats, add what is pushed to what they hold, answer
 // pulls of newer slices, and let every step begin.
 //
-// Threads: handlers and what is given to run() run on the fakes' thread; all else is the test's.
+// Threads: handlers and what is given to run() run on the fakes' thread; all else is the test's. What they
+//          capture must outlive the fakes: declare it first.
 // Memory:  keeps all messages received.
 // Errors:  a test failure.
 

@@ -79,7 +79,7 @@ TEST_F(OperationTest, LettingGoCancelsOnce) {
   }
   const auto command = inbox->try_pop();
   ASSERT_TRUE(command.has_value());
-  EXPECT_EQ(std::get<Cancel>(*command).operation, operation);
+  EXPECT_EQ(std::get<Cancel>(*command).operation.lock(), operation);
   EXPECT_FALSE(inbox->try_pop().has_value());
 }
 

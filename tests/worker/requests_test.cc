@@ -132,6 +132,7 @@ TEST_F(RequestsTest, WhatIsNotFiniteTravelsAsItIs) {
 
 TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
   values[0][1] = 0.1234567f;
+  std::swap(gradients.front(), gradients.back());  // Whatever the order in which they are given.
   const auto parts = make_initialize(layout, gradients);
   ASSERT_TRUE(parts.ok());
   ASSERT_EQ(parts->size(), 2u);
@@ -139,6 +140,9 @@ TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
   for (const Part& part : *parts) {
     proto::Initialize meta;
     ASSERT_TRUE(meta.ParseFromString(part.meta));
+    for (int i = 1; i < meta.records_size(); ++i)
+      EXPECT_LT(meta.records(i - 1).slice(), meta.records(i).slice());
+    EXPECT_EQ(part.payload.size(), 2u);
     auto decoded = decode(part, meta.records());
     records += decoded.size();
     if (decoded.contains(0)) {

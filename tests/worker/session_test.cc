@@ -255,15 +255,70 @@ TEST_F(SessionTest, AHeartbeatCanBringTheNews) {
   EXPECT_EQ(pull->status.to_string(), "refused: shard 0 at a:1: worker 0 has a newer life");
 }
 
-TEST_F(SessionTest, TheStepFollowsARegionThatWentBack) {
-  join(5);
-  for (std::uint32_t shard : {0u, 1u}) {
+// The steps that a shard was told of.
+std::vector<Step> steps_told(const std::vector<Message>& sent) {
+  std::vector<Step> steps;
+  for (const Message& message : sent)
+    if (message.kind == Kind::kNextStep) steps.push_back(proto::parse_meta<proto::NextStep>(message)->step());
+  return steps;
+}
+
+TEST_F(SessionTest, ShardsThatLetItInAtDifferentStepsAreBroughtTogether) {
+  const OperationPtr hello = submit(Kind::kHello);
+  welcome(1, last(1), 9);
+  welcome(0, last(0), 7);
+  ASSERT_TRUE(hello->done);
+  EXPECT_EQ(session->step(), 9u);
+  EXPECT_EQ(steps_told(sent[0]), (std::vector<Step>{8, 9}));
+  EXPECT_EQ(steps_told(sent[1]), (std::vector<Step>{}));
+  reply(0, Kind::kNextStepReply, last(0));  // Matters to nobody.
+
+  // One of them restarts from a checkpoint, the other's lease ends while the region goes on.
+  for (const auto& [shard, start] : {std::pair{0u, Step{8}}, {1u, Step{11}}}) {
     const OperationPtr pull = submit(Kind::kPushPull);
     refuse(shard, last(shard), proto::REFUSE_NOT_MEMBER);
-    welcome(shard, last(shard), 3);
+    welcome(shard, last(shard), start);
     EXPECT_EQ(pull->status.code(), ErrorCode::kUnavailable);
-    EXPECT_EQ(session->step(), shard == 0 ? 5u : 3u);
   }
+  EXPECT_EQ(session->step(), 11u);
+  EXPECT_EQ(steps_told(sent[0]), (std::vector<Step>{8, 9, 9, 10, 11}));
+  EXPECT_EQ(steps_told(sent[1]), (std::vector<Step>{}));
+  const OperationPtr next = submit(Kind::kNextStep);
+  EXPECT_EQ(steps_told(sent[0]).back(), 12u);
+  EXPECT_EQ(steps_told(sent[1]), (std::vector<Step>{12}));
+  EXPECT_FALSE(next->done);
+}
+
+// A shard that has begun a step takes no more pushes for the one before.
+TEST_F(SessionTest, AStepThatOneShardHasBegunIsNotTakenBack) {
+  join(5);
+  const OperationPtr next = submit(Kind::kNextStep);
+  refuse(1, last(1), proto::REFUSE_NOT_MEMBER);
+  welcome(1, last(1), 5);
+  EXPECT_EQ(next->status.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(session->step(), 6u);
+  EXPECT_EQ(steps_told(sent[0]), (std::vector<Step>{6}));
+  EXPECT_EQ(steps_told(sent[1]), (std::vector<Step>{6, 6}));
+}
+
+TEST_F(SessionTest, CatchingUpWaitsForAFullQueue) {
+  const OperationPtr hello = submit(Kind::kHello);
+  welcome(1, last(1), 2);
+  full = 0;
+  welcome(0, last(0), 0);
+  EXPECT_TRUE(hello->done);
+  EXPECT_EQ(steps_told(sent[0]), (std::vector<Step>{}));
+  full.reset();
+  pass(1s);
+  EXPECT_EQ(steps_told(sent[0]), (std::vector<Step>{1, 2}));
+}
+
+TEST_F(SessionTest, ASecondSnapshotEndsTheFirst) {
+  join();
+  const OperationPtr first = submit(Kind::kSnapshot);
+  const OperationPtr second = submit(Kind::kSnapshot);
+  EXPECT_EQ(first->status.code(), ErrorCode::kCancelled);
+  EXPECT_FALSE(second->done);
 }
 
 TEST_F(SessionTest, AStopCancelsTheNextStep) {

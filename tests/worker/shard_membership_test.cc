@@ -59,17 +59,6 @@ TEST(MembershipTest, TheIntervalKeepsTheLeaseAndNoticesSilence) {
   EXPECT_EQ(heartbeat_interval(std::numeric_limits<std::uint64_t>::max(), 4s), 1s);
 }
 
-TEST(MembershipTest, TheStepGoesBackOnlyWhenNoShardKnowsUs) {
-  std::vector<Membership> shards(2);
-  EXPECT_EQ(step_to_go_on(shards, 5), 5u);
-  shards[0].start = 3;
-  EXPECT_EQ(step_to_go_on(shards, 5), 5u);
-  shards[1].start = 4;
-  EXPECT_EQ(step_to_go_on(shards, 5), 4u);
-  shards[0].start = 9;
-  EXPECT_EQ(step_to_go_on(shards, 5), 9u);
-}
-
 TEST(MembershipTest, AWelcomeMustBeOfTheShardThatWasMeant) {
   proto::Welcome meta;
   meta.set_shard(1);
