@@ -26,7 +26,11 @@ void Shard::handle_request(transport::Incoming incoming) {
     case proto::Kind::kStatus: return on_status(peer, message);
     case proto::Kind::kControl: return on_control(peer, message);
     case proto::Kind::kHeartbeat:
-      membership_.renew(peer, clock_.now());
+      // Whoever holds no lease must learn of it, or would wait for an answer to what an earlier life of this
+      // server was asked. To observers and to those who have left, this is a sign of life like the other.
+      if (membership_.renew(peer, clock_.now()) == nullptr)
+        return refuse(peer, message.request_id, proto::REFUSE_NOT_MEMBER,
+                      "this worker holds no lease here; say hello again");
       return send(peer, {proto::Kind::kHeartbeat, message.request_id, {}, {}});
     default:
       return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST,
