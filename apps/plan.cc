@@ -1,6 +1,7 @@
 #include "apps/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -36,7 +37,7 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
 
 core::Duration to_duration(double seconds) {
   constexpr double kLongest = 3e9;  // 95 years; Duration ends at 292.
-  return core::Duration(static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e9 + 0.5));
+  return core::Duration(std::llround(std::min(seconds, kLongest) * 1e9));
 }
 
 std::vector<RegionPlan> plan_regions(const core::JobConfig& config) {

@@ -97,6 +97,7 @@ int run(const StatusArguments& arguments) {
 StatusView look_at_job(const core::JobConfig& config, const std::string& region, core::Duration timeout) {
   const std::vector<Place> places = shards_of(config, region);
   std::vector<core::Address> addresses;
+  addresses.reserve(places.size());
   for (const Place& place : places) addresses.push_back(place.address);
   StatusView view;
   view.job = config.job;

@@ -1,6 +1,6 @@
 #include "apps/status_report.h"
 
-#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "apps/table.h"
@@ -32,7 +32,7 @@ std::pair<std::size_t, std::size_t> answered(const StatusView& view) {
   return count;
 }
 
-std::uint64_t whole(double value) { return value > 0 ? static_cast<std::uint64_t>(value + 0.5) : 0; }
+std::uint64_t whole(double value) { return value > 0 ? static_cast<std::uint64_t>(std::llround(value)) : 0; }
 
 std::string summary(const StatusView& view) {
   const auto [some, all] = answered(view);
