@@ -105,11 +105,16 @@ class Training {
     if (status.ok()) status = leave();
     progress_.clear();
     job_->terminate(kEndGrace);
-    if (status.ok() && stopping_) return {ErrorCode::kCancelled, "stopped by a signal"};
-    return status;
+    return stopping_ ? stopped(status) : status;
   }
 
  private:
+  // However far the end went that was asked for: nothing that it cut short is a failure of its own.
+  static Status stopped(const Status& status) {
+    if (status.code() == ErrorCode::kCancelled) return status;
+    return {ErrorCode::kCancelled, "stopped by a signal" + (status.ok() ? "" : "; " + status.message())};
+  }
+
   // Until the last sync is done everywhere.
   Status train() {
     core::TimePoint next_look = clock_.now();
@@ -160,6 +165,8 @@ class Training {
         ++workers_done_[member->region];
         continue;
       }
+      // A worker that a stop overtook on its way in is refused; it is not lost.
+      if (!member->server && stopping_ && member->ending->signal == 0) continue;
       std::string text = member->process.name() + " ended: " + member->ending->to_string();
       for (const std::string& line : last_lines(member->process.log(), kLogLines)) text += "\n  | " + line;
       text += "\n  (" + member->process.log().string() + ")";
