@@ -13,7 +13,8 @@ constexpr std::size_t kMaxLine = 64 * 1024;
 Result<EvaluatorProcess::Answer> parse(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return Status(ErrorCode::kInternal, "evaluator: unexpected answer: " + line);
-  if (json.contains("error")) return Status(ErrorCode::kUnavailable, json.value("error", ""));
+  // It answers, so this is no lack of a connection: the job could not be judged, or not be written.
+  if (json.contains("error")) return Status(ErrorCode::kResourceExhausted, json.value("error", ""));
   EvaluatorProcess::Answer answer;
   answer.step = json.value("step", Step{0});
   answer.accuracy = json.value("accuracy", 0.0);

@@ -209,9 +209,10 @@ void Server::on_clock(wan::Peer peer, Step clock) {
 
 void Server::on_refused(wan::Peer peer, const Status& why) {
   log(describe(peer) + ": " + why.to_string());
-  // Whoever has been in the job keeps trying; who never got in is configured wrongly, and says so.
+  // Later regions dial earlier ones. Whoever is dialled by somebody wrong waits for somebody right; who
+  // dials, and never got in, is configured wrongly, and says so. Whoever has been in the job keeps trying.
   const RegionTable::Entry* entry = table_.find(peer);
-  if (entry != nullptr && entry->generation.load() == 0) {
+  if (peer.region < options_.region && entry != nullptr && entry->generation.load() == 0) {
     Status status = why;
     post(Failed{std::move(status).with_context(describe(peer))});
   }
