@@ -15,7 +15,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kLastCall{500};
-constexpr std::chrono::milliseconds kAcceptNap{100};
 
 }  // namespace
 

@@ -54,7 +54,7 @@ asio::awaitable<void> LinkKeeper::serve(std::shared_ptr<Stream> stream) {
   handshakes_.erase(place);
   if (admission.ok()) {
     stream->no_deadline();
-    co_await run(*find(admission->peer), *admission, stream);
+    (void)co_await run(*find(admission->peer), *admission, stream);  // The link has been told why.
   } else {
     co_await stream->linger();
   }
