@@ -18,10 +18,6 @@ constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptNap{100};
 constexpr std::chrono::seconds kTellStrangersEvery{1};
 
-std::string seconds(core::Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
-}
-
 Status refused(std::string text) { return {ErrorCode::kRefused, std::move(text)}; }
 
 }  // namespace
@@ -44,7 +40,7 @@ asio::awaitable<void> LinkKeeper::serve(std::shared_ptr<Stream> stream) {
   make_room_for_a_handshake();
   const auto place = handshakes_.insert(handshakes_.end(), stream);
   stream->expect_within(options_.timing.handshake,
-                        "no handshake within " + seconds(options_.timing.handshake));
+                        "no handshake within " + in_seconds(options_.timing.handshake));
   Result<Admission> admission = Status();
   try {
     admission = co_await admit(stream);
@@ -157,7 +153,8 @@ asio::awaitable<void> LinkKeeper::dial(Dialer& dialer) {
 }
 
 asio::awaitable<Status> LinkKeeper::dial_once(Dialer& dialer, std::shared_ptr<Stream> stream) {
-  stream->expect_within(options_.timing.handshake, "no answer within " + seconds(options_.timing.handshake));
+  stream->expect_within(options_.timing.handshake,
+                        "no answer within " + in_seconds(options_.timing.handshake));
   Result<Admission> admission = co_await greet(dialer, *stream);
   if (admission.ok()) {
     stream->no_deadline();

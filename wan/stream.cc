@@ -12,6 +12,7 @@
 #include <boost/asio/ssl/verify_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,14 +35,14 @@ void set_options(Stream::Socket& socket) {
                     ignored);
 }
 
-std::string seconds(core::Duration time) {
+}  // namespace
+
+std::string in_seconds(core::Duration time) {
   std::string text = std::to_string(std::chrono::duration<double>(time).count());
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text + " s";
 }
-
-}  // namespace
 
 std::uint64_t frame_bytes(const proto::Message& message) {
   return proto::kHeaderBytes + message.meta.size() + message.payload_bytes();
@@ -237,7 +238,7 @@ asio::awaitable<void> Stream::keep_alive(std::shared_ptr<Stream> self, core::Lin
       received = self->received_bytes();
       heard = now;
     } else if (now - heard > links.silence - tick) {
-      self->fail({ErrorCode::kTimeout, "brought nothing for " + seconds(links.silence)});
+      self->fail({ErrorCode::kTimeout, "brought nothing for " + in_seconds(links.silence)});
       co_return;
     }
     if (now >= next_beat) {

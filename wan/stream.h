@@ -35,6 +35,8 @@ namespace isthmus::wan {
 
 // Header, meta and payload: what a message weighs in a queue.
 std::uint64_t frame_bytes(const proto::Message& message);
+// "0.5 s"
+std::string in_seconds(core::Duration time);
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:

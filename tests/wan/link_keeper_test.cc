@@ -134,7 +134,7 @@ TEST_F(LinkKeeperTest, AHandshakeThatStandsStillEndsAndIsTriedAgain) {
   Proxy frozen(frankfurt_->port());
   frozen.freeze();
   EndpointOptions made = options(kVirginia, heard_in_virginia_, {{kFrankfurt, frozen.port()}});
-  made.timing.handshake = std::chrono::milliseconds(100);
+  made.timing.handshake = std::chrono::milliseconds(300);
   virginia_ = start(std::move(made), heard_in_virginia_);
   EXPECT_TRUE(wait_until([&] { return virginia_->links()[0].last_error.find("no answer within") == 0; }))
       << virginia_->links()[0].last_error;
