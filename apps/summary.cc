@@ -85,7 +85,7 @@ std::string to_table(const Summary& summary) {
   row("LAN", core::format_bytes(summary.lan_bytes));
   for (const LinkSummary& link : summary.links) {
     std::string value = core::format_bytes(link.bytes);
-    if (link.bytes > 0) {
+    if (link.bytes > 0 && link.dense_bytes > 0) {
       value += format("  (1/%.0f of the %s of synchronous dense fp32)",
                       static_cast<double>(link.dense_bytes) / static_cast<double>(link.bytes),
                       core::format_bytes(link.dense_bytes).c_str());
