@@ -90,8 +90,6 @@ class Training {
     job_ = *std::move(job);
     Status status = train();
     if (status.ok()) status = judge(summary);
-    // A job that is stopped before it began has nothing to judge.
-    if (stopping_ && status_.phase == proto::PHASE_DRAINED) status = {};
     const double seconds = std::chrono::duration<double>((ended_ ? *ended_ : clock_.now()) -
                                                          (started_ ? *started_ : clock_.now()))
                                .count();
