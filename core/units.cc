@@ -271,7 +271,7 @@ std::string format_duration(Duration value) {
   if (ns < 999.5e3) return fixed(ns / 1e3, ns < 9.95e3 ? 1 : 0) + " us";
   if (ns < 999.5e6) return fixed(ns / 1e6, ns < 9.95e6 ? 1 : 0) + " ms";
   if (ns < 59.95e9) return fixed(ns / 1e9, 1) + " s";
-  const std::int64_t total = static_cast<std::int64_t>(ns / 1e9 + 0.5);
+  const long long total = std::llround(ns / 1e9);
   if (total < 3600) return std::to_string(total / 60) + " min " + two_digits(total % 60) + " s";
   return std::to_string(total / 3600) + " h " + two_digits(total / 60 % 60) + " min";
 }

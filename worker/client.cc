@@ -140,7 +140,7 @@ Result<std::vector<proto::Welcome>> join(IoThread& io, std::size_t shards, core:
 Result<core::Layout> agreed_layout(std::span<const proto::Welcome> welcomes) {
   auto layout = proto::from_table(welcomes.front().layout());
   for (std::size_t i = 1; layout.ok() && i < welcomes.size(); ++i) {
-    const auto other = proto::from_table(welcomes[i].layout());
+    auto other = proto::from_table(welcomes[i].layout());
     if (!other.ok()) return other;
     if (other->hash() != layout->hash())
       return Status(ErrorCode::kProtocol, "shards 0 and " + std::to_string(i) + " have different layouts: " +
