@@ -7,10 +7,10 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
-#include "apps/exit_code.h"
 #include "apps/local_checks.h"
 #include "apps/plan.h"
 #include "apps/plan_report.h"
+#include "apps/report.h"
 #include "core/config_file.h"
 #include "trainer/model_table.h"
 

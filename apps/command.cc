@@ -5,7 +5,7 @@
 #include <exception>
 #include <vector>
 
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "core/suggest.h"
 #include "isthmus/version.h"
 

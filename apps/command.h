@@ -1,7 +1,7 @@
 // The verbs of the `isthmus` command: each is a function in a file of its own, apps/<verb>.cc.
 //
 // A verb declares its flags on a CommandLine, does its work on the main thread and gives the process's exit
-// code (apps/exit_code.h). Results go to stdout, everything else to stderr.
+// code (core/exit_code.h). Results go to stdout, everything else to stderr.
 //
 // Threads: verbs run on the main thread, before any other exists.
 // Memory:  none.

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <deque>
 
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "core/suggest.h"
 
 namespace isthmus::apps {

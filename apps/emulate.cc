@@ -15,7 +15,7 @@
 #include "apps/command.h"
 #include "apps/command_line.h"
 #include "apps/emulate_flags.h"
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "apps/signals.h"
 #include "core/units.h"
 #include "wan/relay.h"

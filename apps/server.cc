@@ -7,7 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "core/config_file.h"
 #include "core/log.h"
 #include "core/signals.h"

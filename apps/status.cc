@@ -9,7 +9,7 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "apps/signals.h"
 #include "core/clock.h"
 #include "core/config_file.h"

@@ -12,11 +12,11 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
-#include "apps/exit_code.h"
 #include "apps/job_status.h"
 #include "apps/local_job.h"
 #include "apps/programs.h"
 #include "apps/progress.h"
+#include "apps/report.h"
 #include "apps/run_folder.h"
 #include "apps/signals.h"
 #include "apps/summary.h"

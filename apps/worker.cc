@@ -9,8 +9,8 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
-#include "apps/exit_code.h"
 #include "apps/programs.h"
+#include "apps/report.h"
 #include "core/config_file.h"
 #include "trainer/program.h"
 #include "trainer/synthetic.h"

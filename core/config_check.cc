@@ -154,6 +154,11 @@ std::vector<ConfigProblem> find_problems(const JobConfig& config) {
   check_sync(config.sync, problems);
   check_links(config.links, problems);
   check_trainer(config.trainer, problems);
+  // Inside a region nobody remembers what a sparse codec dropped: it would be lost, not late.
+  if (config.compression.lan.kind == CodecKind::kTopk) {
+    problems.push_back(
+        {"compression.lan.codec", "topk is for links between regions; use fp32, fp16, bf16 or int8"});
+  }
   const std::uint64_t needed = config.slice_elements * sizeof(float) + kMessageOverheadBytes;
   if (config.limits.message_bytes < needed) {
     problems.push_back({"limits.message", exact_bytes(config.limits.message_bytes) +

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/config_file.h"
+#include "core/exit_code.h"
 #include "core/signals.h"
 #include "trainer/evaluator.h"
 #include "trainer/worker_loop.h"
@@ -57,19 +58,6 @@ Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory
 
 }  // namespace
 
-int exit_code(const Status& status) noexcept {
-  switch (status.code()) {
-    case ErrorCode::kOk: return 0;
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kRefused: return 2;
-    case ErrorCode::kTimeout: return 3;
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kNotFound: return 4;
-    case ErrorCode::kInternal: return 5;
-    default: return 1;
-  }
-}
-
 int run_program(const std::vector<std::string>& arguments, const WorkloadFactory& factory) {
   std::stop_source stop;
   core::TerminationSignals signals([&](int) {
@@ -84,10 +72,10 @@ int run_program(const std::vector<std::string>& arguments, const WorkloadFactory
   }
   if (status.code() == ErrorCode::kCancelled) {
     say("stopped by a signal");
-    return 1;
+    return core::exit_code(status);
   }
   if (!status.ok()) say(status.to_string());
-  return exit_code(status);
+  return core::exit_code(status);
 }
 
 }  // namespace isthmus::trainer

@@ -6,8 +6,7 @@
 //
 // Threads: one for signals beside the caller's.
 // Memory:  the role's.
-// Errors:  on stderr; the exit code is design's: 0 ok, 1 failed, 2 cannot connect or refused, 3 timed out,
-//          4 bad arguments or config, 5 internal.
+// Errors:  on stderr, and by the exit code (core/exit_code.h).
 
 #pragma once
 
@@ -28,7 +27,5 @@ using WorkloadFactory = std::function<Result<std::unique_ptr<models::Workload>>(
     const core::JobConfig& config, models::WorkerPlace place, std::stop_token stop)>;
 
 int run_program(const std::vector<std::string>& arguments, const WorkloadFactory& factory);
-
-int exit_code(const Status& status) noexcept;
 
 }  // namespace isthmus::trainer

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "tests/support/tcp.h"
 
 namespace isthmus::apps {

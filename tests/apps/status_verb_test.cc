@@ -10,7 +10,7 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/exit_code.h"
+#include "apps/report.h"
 #include "core/config_file.h"
 #include "tests/worker/fake_shards.h"
 

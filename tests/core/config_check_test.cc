@@ -142,5 +142,13 @@ TEST(ConfigCheckTest, BoundsFitEachOther) {
   EXPECT_EQ(keys_of(config), "links.silence links.emulate.outages[0] limits.message ");
 }
 
+TEST(ConfigCheckTest, ASparseCodecIsForLinksBetweenRegions) {
+  JobConfig config = good();
+  config.compression.wan.kind = CodecKind::kTopk;
+  EXPECT_EQ(keys_of(config), "");
+  config.compression.lan.kind = CodecKind::kTopk;
+  EXPECT_EQ(keys_of(config), "compression.lan.codec ");
+}
+
 }  // namespace
 }  // namespace isthmus::core

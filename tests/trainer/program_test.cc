@@ -37,16 +37,5 @@ TEST(ProgramTest, ExitCodesSayWhatIsWrong) {
   EXPECT_EQ(run({"evaluate", config, "shared frankfurt"}), 3);
 }
 
-TEST(ProgramTest, EachErrorHasItsExitCode) {
-  EXPECT_EQ(exit_code({}), 0);
-  EXPECT_EQ(exit_code({ErrorCode::kRefused, ""}), 2);
-  EXPECT_EQ(exit_code({ErrorCode::kUnavailable, ""}), 2);
-  EXPECT_EQ(exit_code({ErrorCode::kTimeout, ""}), 3);
-  EXPECT_EQ(exit_code({ErrorCode::kInvalidArgument, ""}), 4);
-  EXPECT_EQ(exit_code({ErrorCode::kNotFound, ""}), 4);
-  EXPECT_EQ(exit_code({ErrorCode::kInternal, ""}), 5);
-  EXPECT_EQ(exit_code({ErrorCode::kResourceExhausted, ""}), 1);
-}
-
 }  // namespace
 }  // namespace isthmus::trainer

@@ -1,4 +1,4 @@
-// What a process tells its parent, and what it tells a person when it fails.
+// What a process tells its parent: the same codes for every program of Isthmus.
 //
 // Threads: any.  Memory: none.  Errors: this is where they end.
 
@@ -6,7 +6,7 @@
 
 #include "isthmus/status.h"
 
-namespace isthmus::apps {
+namespace isthmus::core {
 
 // Stable: scripts depend on them.
 inline constexpr int kExitOk = 0;
@@ -18,7 +18,4 @@ inline constexpr int kExitInternal = 5;
 
 int exit_code(const Status& status) noexcept;
 
-// Prints "isthmus: message" on stderr if it is an error, and gives its exit code.
-int report(const Status& status);
-
-}  // namespace isthmus::apps
+}  // namespace isthmus::core

@@ -1,8 +1,6 @@
-#include "apps/exit_code.h"
+#include "core/exit_code.h"
 
-#include <cstdio>
-
-namespace isthmus::apps {
+namespace isthmus::core {
 
 int exit_code(const Status& status) noexcept {
   switch (status.code()) {
@@ -22,9 +20,4 @@ int exit_code(const Status& status) noexcept {
   return kExitInternal;
 }
 
-int report(const Status& status) {
-  if (!status.ok()) std::fprintf(stderr, "isthmus: %s\n", status.message().c_str());
-  return exit_code(status);
-}
-
-}  // namespace isthmus::apps
+}  // namespace isthmus::core

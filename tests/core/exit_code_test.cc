@@ -1,8 +1,8 @@
-#include "apps/exit_code.h"
+#include "core/exit_code.h"
 
 #include <gtest/gtest.h>
 
-namespace isthmus::apps {
+namespace isthmus::core {
 namespace {
 
 TEST(ExitCodeTest, EveryErrorHasTheCodeThatScriptsKnow) {
@@ -17,12 +17,5 @@ TEST(ExitCodeTest, EveryErrorHasTheCodeThatScriptsKnow) {
   for (const auto& [code, exit] : expected) EXPECT_EQ(exit_code(Status(code, "")), exit) << to_string(code);
 }
 
-TEST(ExitCodeTest, ReportPrintsErrorsOnly) {
-  ::testing::internal::CaptureStderr();
-  EXPECT_EQ(report(Status()), 0);
-  EXPECT_EQ(report(Status(ErrorCode::kTimeout, "no answer from virginia")), 3);
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "isthmus: no answer from virginia\n");
-}
-
 }  // namespace
-}  // namespace isthmus::apps
+}  // namespace isthmus::core
