@@ -241,7 +241,9 @@ TEST_F(ShardWithPeerTest, TheLastSyncWaitsForTheOtherRegion) {
   (void)worker.reply(worker.ask_push_pull(0, 1, both(2)));
   const auto left = worker.ask_leave(true, true);
   EXPECT_FALSE(worker.answered(left));
-  EXPECT_EQ(worker.status().shard().phase(), proto::PHASE_DRAINING);
+  EXPECT_TRUE(eventually(worker, [](const proto::StatusReply& status) {
+    return status.shard().phase() == proto::PHASE_DRAINING;
+  }));
   EXPECT_EQ(table_->own_clock(), wan::kFinishedClock);
   // Their last word on our slice, and the final values of theirs.
   const std::vector<float> zeros(4);
