@@ -72,7 +72,8 @@ class Client {
   // rejoining worker's, are ignored. Pull after it.
   virtual Status create(std::span<const Gradient> initial) = 0;
 
-  // Adds gradients, each a mean over `samples` samples, to the current step.
+  // Adds gradients, each a mean over `samples` samples, to the current step. A tensor counts once in a step:
+  // pushed again, it is acknowledged and not applied.
   virtual Pending push(std::span<const Gradient> gradients, std::uint64_t samples) = 0;
 
   // Reads parameters, no staler than the servers' policy allows. Only slices newer than what was last
