@@ -37,6 +37,7 @@ constexpr auto kStopGrace =
 constexpr auto kEndGrace = std::chrono::milliseconds(1000);
 constexpr auto kExitGrace = std::chrono::seconds(10);
 constexpr std::size_t kLogLines = 8;
+constexpr float kAgreed = 1e-5f;  // Of the largest parameter: rounding, no more.
 
 struct TrainArguments {
   std::string config;
@@ -290,6 +291,12 @@ class Training {
     if (!agreement.ok()) return agreement.status();
     summary.max_replica_difference = agreement->difference;
     summary.largest_parameter = agreement->largest;
+    // A region that was out of reach for too long is given up by the others' last sync.
+    if (agreement->difference > kAgreed * agreement->largest)
+      return {ErrorCode::kResourceExhausted,
+              "the last sync could not reach every region within limits.operation_timeout: their parameters "
+              "differ by " +
+                  std::to_string(agreement->difference)};
     return {};
   }
 

@@ -1,0 +1,28 @@
+"""A job whose regions could not agree does not end well, and says so."""
+
+import unittest
+
+import environment  # noqa: F401
+import job
+
+
+class LastSyncTest(unittest.TestCase):
+    def test_a_region_out_of_reach_for_too_long_is_a_failed_job(self):
+        # Once 1 MB has passed the link is gone for good, as far as the last sync's second of patience goes.
+        links = ("{ heartbeat: 100ms, silence: 300ms, emulate: { rate: 20Mbps, rtt: 20ms, "
+                 "outages: [ { after: 1MB, for: 60s, cut: true } ] } }")
+        trainer = ("{ model: synthetic, synthetic: { tensors: 4, elements: 16384, gradient: -1, step_time: 10ms }, "
+                   "stop: { steps: 120 } }")
+        with job.Job(workers=1, sections={"links": links, "trainer": trainer,
+                                          "commit": "{ policy: async }", "limits": "{ operation_timeout: 1s }"}) as two:
+            # Twice the commits in one region, so that copies that were not joined differ.
+            two.config.write_text(two.config.read_text().replace("virginia, workers: 1", "virginia, workers: 2"))
+            train = two.start_train()
+            summary = job.finish(train, expect=1)
+            self.assertEqual(summary["status"], "failed")
+            self.assertGreater(summary["max_replica_difference"], 0)
+            self.assertIn("could not reach every region", train.words)
+
+
+if __name__ == "__main__":
+    unittest.main()
