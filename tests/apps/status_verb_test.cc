@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -66,8 +67,8 @@ class StatusTest : public ::testing::Test {
   }
 
   static constexpr std::uint32_t kNone = 99;
-  std::uint32_t other_job_ = kNone;  // Set before anybody asks.
-  std::uint32_t refusing_ = kNone;
+  std::atomic<std::uint32_t> other_job_ = kNone;  // Read by the fake shards' thread.
+  std::atomic<std::uint32_t> refusing_ = kNone;
   isthmus::testing::FakeShards shards_{3};
   fs::path folder_;
   std::string path_;
