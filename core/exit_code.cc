@@ -14,7 +14,8 @@ int exit_code(const Status& status) noexcept {
     case ErrorCode::kProtocol:
     case ErrorCode::kCorruption:
     case ErrorCode::kResourceExhausted:
-    case ErrorCode::kCancelled: return kExitFailed;
+    case ErrorCode::kCancelled:
+    case ErrorCode::kFailed: return kExitFailed;
     case ErrorCode::kInternal: return kExitInternal;
   }
   return kExitInternal;

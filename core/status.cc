@@ -16,6 +16,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::kUnimplemented: return "unimplemented";
     case ErrorCode::kInternal: return "internal error";
     case ErrorCode::kRefused: return "refused";
+    case ErrorCode::kFailed: return "failed";
   }
   return "unknown error";
 }

@@ -70,6 +70,7 @@ void LocalSlice::apply(const Optimizer& optimizer, std::span<const float> gradie
   std::vector<std::span<float>> state(state_.begin(), state_.end());
   ++commits_;
   optimizer.apply(parameters_.write(), gradient, state, learning_rate, commits_);
+  diverged_ = diverged_ || !compression::all_finite(parameters_.read());
   changed();
 }
 

@@ -43,6 +43,8 @@ class LocalSlice {
   // The first step that has not been committed (collecting policies).
   Step committed_step() const noexcept { return committed_step_; }
   std::uint64_t commits() const noexcept { return commits_; }
+  // A commit has left a parameter that is not finite. Nothing can be told of such a slice any more.
+  bool diverged() const noexcept { return diverged_; }
   // Committed since the last call.
   std::uint64_t take_untold_samples() noexcept { return std::exchange(untold_samples_, 0); }
 
@@ -77,6 +79,7 @@ class LocalSlice {
   std::uint64_t commits_ = 0;
   std::uint64_t untold_samples_ = 0;
   Step committed_step_ = 0;
+  bool diverged_ = false;
   std::map<Step, std::map<std::uint32_t, WorkerContribution>> collected_;
   struct Pushed {
     std::uint64_t incarnation = 0;

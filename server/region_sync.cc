@@ -40,6 +40,7 @@ struct RegionSync::State {
   std::optional<core::TimePoint> round_deadline;  // Runs while something waits at the home.
   bool final_started = false;
   bool final_applied = false;
+  bool final_without_us = false;  // Our last contribution came too late for it.
 };
 
 RegionSync::RegionSync(const core::JobConfig& config, std::uint32_t region, std::uint64_t incarnation,
@@ -54,6 +55,7 @@ RegionSync::RegionSync(const core::JobConfig& config, std::uint32_t region, std:
       dense_(compression::make_codec(core::CodecConfig{core::CodecKind::kFp32, 1.0})),
       wan_codec_(compression::make_codec(config.compression.wan)),
       seen_generation_(table.peers().size(), 0),
+      seen_incarnation_(table.peers().size(), 0),
       slices_without_anchor_(slices.size()) {
   counters_.staleness.resize(kStalenessBuckets, 0);
   const auto regions = static_cast<std::uint32_t>(config.regions.size());
@@ -91,7 +93,7 @@ void RegionSync::initialize(std::size_t index, core::TimePoint now) {
     dispatch(state, std::move(outgoing));
 }
 
-void RegionSync::poll_links(core::TimePoint now) {
+Status RegionSync::poll_links(core::TimePoint now) {
   now_ = now;
   for (std::size_t i = 0; i < seen_generation_.size(); ++i) {
     const RegionTable::Entry& entry = *table_.peers()[i];
@@ -99,16 +101,25 @@ void RegionSync::poll_links(core::TimePoint now) {
     if (generation == seen_generation_[i]) continue;
     seen_generation_[i] = generation;
     const wan::Peer peer = entry.peer;
+    const std::uint64_t incarnation = entry.incarnation.load();
+    const std::uint64_t before = std::exchange(seen_incarnation_[i], incarnation);
+    const bool restarted = before != 0 && before != incarnation;
     for (auto& state : states_) {
       if (directory_.server_of(peer.region, state->id()) != peer.server) continue;
       if (state->home_region == peer.region) {
+        if (restarted && state->region.has_anchor())
+          return {ErrorCode::kFailed, "region " + config_.regions[peer.region].name + ", server " +
+                                          std::to_string(peer.server) +
+                                          " has restarted without the parameters that it was home to: this "
+                                          "version keeps none across restarts; start the job again"};
         if (const auto contribution = state->region.in_flight())
           send(*state, peer.region, to_message(state->id(), *contribution, clock_));
       } else if (state->home) {
-        dispatch(*state, state->home->join(peer.region, entry.incarnation.load()));
+        dispatch(*state, state->home->join(peer.region, incarnation));
       }
     }
   }
+  return {};
 }
 
 Status RegionSync::receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
@@ -160,6 +171,7 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
   if (from.region != state.home_region) return {ErrorCode::kProtocol, "the sender is not the slice's home"};
   Step clock = 0;
   bool final = false;
+  bool all_told = true;
   Result<OuterRegion::Outcome> outcome = OuterRegion::Outcome::kIgnored;
   if (message.kind == proto::Kind::kGlobalDelta) {
     const auto delta = to_global_delta(message, clock);
@@ -172,12 +184,14 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
     const auto reset = to_reset(message, clock);
     if (!reset.ok()) return reset.status();
     final = reset->final;
+    all_told = state.final_started && !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
     outcome = state.region.apply(*reset, state.local.parameters());
   } else {
     return {ErrorCode::kProtocol, "unexpected " + std::string(to_string(message.kind))};
   }
   sender_clock = clock;
   if (outcome.ok()) applied(state, *outcome, final);
+  if (outcome.ok() && *outcome == OuterRegion::Outcome::kApplied && final) state.final_without_us = !all_told;
   // What cannot be applied would be repeated for ever, the same bytes: only a Reset mends it.
   if (!outcome.ok() || *outcome == OuterRegion::Outcome::kNeedReset) {
     ++counters_.resets;
@@ -332,19 +346,37 @@ void RegionSync::drain(core::TimePoint now) {
   advance(clock_, now);
 }
 
-bool RegionSync::drained(core::TimePoint now) const {
-  if (!draining_) return false;
+bool RegionSync::done(const State& state, core::TimePoint now) const {
   const core::Duration grace = config_.limits.operation_timeout;
-  return std::all_of(states_.begin(), states_.end(), [&](const auto& state) {
-    if (!state->home) return state->final_applied || table_.region_lost(state->home_region, now, grace);
-    if (!state->home->initialized()) return true;  // The job ended before it began.
-    if (!state->home->finished()) return false;
-    for (std::uint32_t r = 0; r < config_.regions.size(); ++r) {
-      if (r != region_ && !state->home->final_acknowledged(r) && !table_.region_lost(r, now, grace))
-        return false;
-    }
-    return true;
-  });
+  if (!state.home) return state.final_applied || table_.region_lost(state.home_region, now, grace);
+  if (!state.home->initialized()) return true;  // The job ended before it began.
+  if (!state.home->finished()) return false;
+  for (std::uint32_t r = 0; r < config_.regions.size(); ++r) {
+    if (r != region_ && !state.home->final_acknowledged(r) && !table_.region_lost(r, now, grace))
+      return false;
+  }
+  return true;
+}
+
+bool RegionSync::was_without(const State& state, std::uint32_t region) const {
+  if (!state.home)
+    return (region == state.home_region && !state.final_applied) ||
+           (region == region_ && state.final_without_us);
+  if (region == region_ || !state.home->initialized()) return false;
+  Flags only(config_.regions.size());
+  only[region] = true;
+  return !state.home->all_final(only) || !state.home->final_acknowledged(region);
+}
+
+std::optional<std::vector<std::uint32_t>> RegionSync::drained(core::TimePoint now) const {
+  const auto is_done = [&](const auto& state) { return done(*state, now); };
+  if (!draining_ || !std::all_of(states_.begin(), states_.end(), is_done)) return std::nullopt;
+  std::vector<std::uint32_t> without;
+  for (std::uint32_t region = 0; region < config_.regions.size(); ++region) {
+    const auto misses = [&](const auto& state) { return was_without(*state, region); };
+    if (std::any_of(states_.begin(), states_.end(), misses)) without.push_back(region);
+  }
+  return without;
 }
 
 AnchorId RegionSync::anchor_id(std::size_t index) const { return states_[index]->region.anchor_id(); }
@@ -359,6 +391,7 @@ SyncCounters RegionSync::counters() const {
     if (!state->home) continue;
     counters.folded += state->home->folded_count();
     counters.duplicates += state->home->duplicate_count();
+    counters.overflows += state->home->overflow_count();
   }
   return counters;
 }

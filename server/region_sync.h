@@ -31,6 +31,7 @@ struct SyncCounters {
   std::uint64_t duplicates = 0;
   std::uint64_t resets = 0;
   std::uint64_t checksum_mismatches = 0;
+  std::uint64_t overflows = 0;  // Rounds whose sum was not finite; the global values stayed as they were.
   std::uint64_t newest_round = 0;
   std::vector<std::uint64_t> staleness;  // Histogram of steps ahead of the slowest region, at each sync.
 };
@@ -53,8 +54,9 @@ class RegionSync {
   // Every slice has an anchor: the region may train.
   bool ready() const noexcept { return slices_without_anchor_ == 0; }
 
-  // Looks for links that came up since the last call and repeats what they may have lost.
-  void poll_links(core::TimePoint now);
+  // Looks for links that came up since the last call and repeats what they may have lost. kFailed when the
+  // home of a slice whose anchor we hold has restarted without it: nothing can bring the two together.
+  Status poll_links(core::TimePoint now);
 
   // A message of the protocol. `sender_clock` is set when the message carries one.
   Status receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
@@ -70,11 +72,12 @@ class RegionSync {
   // The region is too far ahead of the slowest one, by the hard bound with `halt`.
   bool halted(Step clock) const;
 
-  // Training has ended here: the last, lossless sync. drained() once every slice holds the final values
+  // Training has ended here: the last, lossless sync. It is done once every slice holds the final values
   // and whoever we are home to has them too, or is lost.
   void drain(core::TimePoint now);
   bool draining() const noexcept { return draining_; }
-  bool drained(core::TimePoint now) const;
+  // Nothing until it is done; then the regions that it was done without, which should be none.
+  std::optional<std::vector<std::uint32_t>> drained(core::TimePoint now) const;
 
   AnchorId anchor_id(std::size_t index) const;
   core::VersionedFloats::Reference anchor(std::size_t index) const;
@@ -98,6 +101,9 @@ class RegionSync {
   void close_round(State& state);
   bool due(const State& state) const;
   bool takes_part(const State& state, std::uint32_t region) const;
+  bool done(const State& state, core::TimePoint now) const;
+  // REQUIRES: done().
+  bool was_without(const State& state, std::uint32_t region) const;
   void send(State& state, std::uint32_t region, proto::Message message);
 
   const core::JobConfig& config_;
@@ -109,7 +115,8 @@ class RegionSync {
   const std::unique_ptr<const compression::Codec> dense_;
   const std::unique_ptr<const compression::Codec> wan_codec_;
   std::vector<std::unique_ptr<State>> states_;
-  std::vector<std::uint64_t> seen_generation_;  // Of each entry of the table.
+  std::vector<std::uint64_t> seen_generation_;  // Of each entry of the table, ...
+  std::vector<std::uint64_t> seen_incarnation_;
   core::TimePoint now_{};                       // Of the call being served.
   Step clock_ = 0;
   std::size_t slices_without_anchor_ = 0;

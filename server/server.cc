@@ -102,12 +102,13 @@ Status Server::agree(core::Layout layout) {
 
 Status Server::run() {
   std::size_t drained = 0;
+  std::set<std::uint32_t> without;  // Regions that the last sync did not reach.
   std::optional<core::TimePoint> leave_at;
   while (true) {
     int timeout_ms = -1;
     if (leave_at) {
       const auto left = *leave_at - clock_.now();
-      if (left.count() <= 0) return {};
+      if (left.count() <= 0) return ended(without);
       timeout_ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(left).count()) + 1;
     }
     pollfd entry{events_.fd(), POLLIN, 0};
@@ -116,13 +117,13 @@ Status Server::run() {
     while (auto event = events_.try_pop()) {
       if (auto* proposed = std::get_if<Proposed>(&*event)) {
         ISTHMUS_RETURN_IF_ERROR(agree(std::move(proposed->layout)));
-      } else if (std::holds_alternative<ShardDrained>(*event)) {
-        if (++drained == shards_.size()) {
-          log("the last sync is done");
-          if (!options_.hold) leave_at = clock_.now() + options_.linger;
-        }
+      } else if (auto* shard = std::get_if<ShardDrained>(&*event)) {
+        without.insert(shard->without.begin(), shard->without.end());
+        if (++drained < shards_.size()) continue;
+        log(without.empty() ? "the last sync is done" : ended(without).message());
+        if (!options_.hold) leave_at = clock_.now() + options_.linger;
       } else if (std::holds_alternative<ExitRequested>(*event)) {
-        if (drained == shards_.size()) return {};
+        if (drained == shards_.size()) return ended(without);
         return {ErrorCode::kCancelled, "told to exit before the last sync was done"};
       } else if (std::holds_alternative<Cancelled>(*event)) {
         return {ErrorCode::kCancelled, "stopped by a signal"};
@@ -131,6 +132,16 @@ Status Server::run() {
       }
     }
   }
+}
+
+Status Server::ended(const std::set<std::uint32_t>& without) const {
+  if (without.empty()) return {};
+  std::string names;
+  for (const std::uint32_t region : without)
+    names += (names.empty() ? "" : ", ") + options_.config.regions[region].name;
+  return {ErrorCode::kFailed, "the last sync was done without " + names +
+                                  ": out of reach for limits.operation_timeout; the parameters here lack "
+                                  "what was not told"};
 }
 
 void Server::post(Event event) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,7 +56,9 @@ class Server final : private ShardHost, private wan::Handler {
   struct Proposed {
     core::Layout layout;
   };
-  struct ShardDrained {};
+  struct ShardDrained {
+    std::vector<std::uint32_t> without;  // Regions.
+  };
   struct ExitRequested {};
   struct Cancelled {};
   struct Failed {
@@ -66,6 +69,8 @@ class Server final : private ShardHost, private wan::Handler {
   explicit Server(ServerOptions options);
   Status start_shards();
   Status agree(core::Layout layout);
+  // How a job ends whose last sync did not reach those regions.
+  Status ended(const std::set<std::uint32_t>& without) const;
   void shut_down();
   void post(Event event);
   void wake_shards();
@@ -74,7 +79,8 @@ class Server final : private ShardHost, private wan::Handler {
   void propose(core::Layout layout) override { post(Proposed{std::move(layout)}); }
   void send(wan::Peer to, proto::Message message) override;
   void clock_changed() override;
-  void drained() override { post(ShardDrained{}); }
+  void drained(std::vector<std::uint32_t> without) override { post(ShardDrained{std::move(without)}); }
+  void failed(Status why) override { post(Failed{std::move(why)}); }
   void exit_requested() override { post(ExitRequested{}); }
   std::vector<wan::LinkState> links() const override;
   void log(const std::string& line) override;

@@ -150,7 +150,9 @@ void Shard::tick() {
   }
   if (!agreement_) return;
   commit_ready_steps();
-  if (sync_) sync_->poll_links(now);
+  if (sync_) {
+    if (Status status = sync_->poll_links(now); !status.ok()) fail(std::move(status));
+  }
   update_clock();
   if (membership_.started() && !training_since_) training_since_ = now;
   const auto& time = config_.trainer.stop.time;
@@ -180,9 +182,19 @@ void Shard::begin_drain() {
 
 void Shard::check_drained() {
   if (!draining_ || drained_) return;
-  if (sync_ && ready() && !sync_->drained(clock_.now())) return;
+  if (sync_ && ready()) {
+    auto without = sync_->drained(clock_.now());
+    if (!without) return;
+    last_sync_without_ = *std::move(without);
+  }
   drained_ = true;
-  host_.drained();
+  host_.drained(last_sync_without_);
+}
+
+void Shard::fail(Status why) {
+  if (failure_) return;
+  failure_ = why;
+  host_.failed(std::move(why));
 }
 
 void Shard::complain(std::string what) {

@@ -66,7 +66,9 @@ class ShardHost {
   virtual void propose(core::Layout layout) = 0;
   virtual void send(wan::Peer to, proto::Message message) = 0;
   virtual void clock_changed() = 0;   // The RegionTable has the shard's new clock.
-  virtual void drained() = 0;         // The last sync is done here; called once.
+  // The last sync is done here, without those regions; called once.
+  virtual void drained(std::vector<std::uint32_t> without) = 0;
+  virtual void failed(Status why) = 0;  // The job cannot go on.
   virtual void exit_requested() = 0;  // An observer's CONTROL_EXIT.
   virtual std::vector<wan::LinkState> links() const = 0;
   virtual void log(const std::string& line) = 0;
@@ -109,6 +111,7 @@ class Shard {
   void agree(std::shared_ptr<const Agreement> agreement);
   void begin_drain();
   void check_drained();
+  void fail(Status why);
   // For `status` and the log: once a second at most, so that a broken peer cannot fill a disk.
   void complain(std::string what);
 
@@ -150,6 +153,7 @@ class Shard {
   void contribute(const Member& member, Step step, std::vector<PushRecord> records);
   void commit_ready_steps();
   void commit_step(LocalSlice& slice, Step step);
+  void committed(const LocalSlice& slice, Step step);
 
   bool ready() const;  // Parameters are there: workers may pull.
   bool settled(std::size_t index) const;
@@ -184,6 +188,8 @@ class Shard {
   bool initialized_ = false;
   bool draining_ = false;
   bool drained_ = false;
+  std::vector<std::uint32_t> last_sync_without_;  // Regions, once drained_.
+  std::optional<Status> failure_;                 // From then on everybody is refused with it.
   bool more_events_ = false;
 
   std::vector<std::uint64_t> staleness_;  // Of contributions; with several regions RegionSync counts.

@@ -64,7 +64,7 @@ void Shard::contribute(const Member& member, Step step, std::vector<PushRecord> 
       if (!slice.is_new(member.worker, member.incarnation, step)) continue;
       slice.commit(record.contribution, *optimizer_, scheduled_learning_rate(config_.optimizer, step),
                    scratch_);
-      ++commits_;
+      committed(slice, step);
     }
     samples = of_this;
     if (record.computed_from != 0 && record.computed_from <= version)
@@ -92,7 +92,16 @@ void Shard::commit_ready_steps() {
 
 void Shard::commit_step(LocalSlice& slice, Step step) {
   slice.commit_collected(step, *optimizer_, scheduled_learning_rate(config_.optimizer, step), scratch_);
+  committed(slice, step);
+}
+
+void Shard::committed(const LocalSlice& slice, Step step) {
   ++commits_;
+  if (!slice.diverged()) return;
+  const std::string& tensor = agreement_->layout.tensors()[slice.slice().tensor.value].name;
+  fail({ErrorCode::kFailed, "training has diverged: tensor '" + tensor +
+                                "' is no longer finite after step " + std::to_string(step) +
+                                "; a lower optimizer.learning_rate may help"});
 }
 
 }  // namespace isthmus::server

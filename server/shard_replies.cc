@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "isthmus/version.h"
 #include "server/shard.h"
@@ -37,6 +38,11 @@ void Shard::park(Parked parked) {
 }
 
 void Shard::answer_parked() {
+  if (failure_) {
+    for (const Parked& parked : std::exchange(parked_, {}))
+      refuse(parked.peer, parked.request_id, proto::REFUSE_UNKNOWN, failure_->message());
+    return;
+  }
   for (auto parked = parked_.begin(); parked != parked_.end();)
     parked = try_answer(*parked) ? parked_.erase(parked) : std::next(parked);
 }
@@ -217,6 +223,9 @@ void Shard::on_status(const transport::PeerName& peer, const proto::Message& mes
     shard.set_duplicates_ignored(counters.duplicates);
     shard.set_resets(counters.resets);
     shard.set_checksum_mismatches(counters.checksum_mismatches);
+    shard.set_overflows(counters.overflows);
+    for (const std::uint32_t region : last_sync_without_)
+      shard.add_last_sync_without(config_.regions[region].name);
     shard.set_untold_norm(std::sqrt(sync_->untold_squared()));
     shard.set_halted(!draining_ && sync_->halted(membership_.slowest()));
   }

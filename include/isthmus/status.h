@@ -27,6 +27,7 @@ enum class ErrorCode : int {
   kUnimplemented = 9,      // Known, but not in this version.
   kInternal = 10,          // A bug of ours, or an exception of a library.
   kRefused = 11,           // A peer declined us: wrong job, layout, version, key.
+  kFailed = 12,            // The job failed: it diverged, or lost a process or a region for good.
 };
 
 // "timeout", "refused", ...: lower case, stable, for logs and JSON.

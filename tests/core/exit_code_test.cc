@@ -10,7 +10,7 @@ TEST(ExitCodeTest, EveryErrorHasTheCodeThatScriptsKnow) {
       {ErrorCode::kOk, 0},          {ErrorCode::kInvalidArgument, 4},
       {ErrorCode::kNotFound, 4},    {ErrorCode::kTimeout, 3},
       {ErrorCode::kUnavailable, 2}, {ErrorCode::kProtocol, 1},
-      {ErrorCode::kCorruption, 1},  {ErrorCode::kResourceExhausted, 1},
+      {ErrorCode::kCorruption, 1},  {ErrorCode::kFailed, 1},  {ErrorCode::kResourceExhausted, 1},
       {ErrorCode::kCancelled, 1},   {ErrorCode::kUnimplemented, 4},
       {ErrorCode::kInternal, 5},    {ErrorCode::kRefused, 2},
   };

@@ -23,6 +23,7 @@ TEST(StatusTest, OnlyTroubleThatMayPassIsRetryable) {
   EXPECT_TRUE(is_retryable(ErrorCode::kUnavailable));
   EXPECT_TRUE(is_retryable(ErrorCode::kResourceExhausted));
   EXPECT_FALSE(is_retryable(ErrorCode::kRefused));
+  EXPECT_FALSE(is_retryable(ErrorCode::kFailed));
   EXPECT_FALSE(is_retryable(ErrorCode::kInternal));
 }
 

@@ -173,6 +173,16 @@ TEST_F(LocalSliceTest, TheOptimizersStateStaysWithTheSlice) {
   EXPECT_EQ(first(slice), -2.5f);  // -1, then -(1 + 0.5)
 }
 
+TEST_F(LocalSliceTest, ParametersThatOverflowAreNoticedAtOnceAndForGood) {
+  LocalSlice slice(shape(), *sgd_);
+  slice.commit(gradient(1, 1), *sgd_, 3e38f, scratch_);
+  EXPECT_FALSE(slice.diverged());
+  slice.commit(gradient(1, 1), *sgd_, 3e38f, scratch_);
+  EXPECT_TRUE(slice.diverged());
+  slice.commit(gradient(0, 1), *sgd_, 1.0f, scratch_);
+  EXPECT_TRUE(slice.diverged());
+}
+
 TEST_F(LocalSliceTest, AStepIsNewOnceForEachLifeOfAWorker) {
   LocalSlice slice(shape(), *sgd_);
   EXPECT_TRUE(slice.is_new(0, 1, 5));

@@ -115,7 +115,16 @@ class Regions {
   }
   bool drained(std::uint32_t region) {
     bool all = true;
-    for_sites(region, [&](Site& site) { all = all && site.sync->drained(now); });
+    for_sites(region, [&](Site& site) { all = all && site.sync->drained(now).has_value(); });
+    return all;
+  }
+  // REQUIRES: drained().
+  std::set<std::uint32_t> last_sync_without(std::uint32_t region) {
+    std::set<std::uint32_t> all;
+    for_sites(region, [&](Site& site) {
+      const auto without = site.sync->drained(now);
+      all.insert(without->begin(), without->end());
+    });
     return all;
   }
   // The first element of a slice, wherever the region keeps it.
@@ -141,7 +150,7 @@ class Regions {
   // What a shard does each turn.
   void tick(std::uint32_t region) {
     for_sites(region, [&](Site& site) {
-      site.sync->poll_links(now);
+      EXPECT_TRUE(site.sync->poll_links(now).ok());
       if (site.sync->ready()) site.sync->advance(clocks_[region], now);
     });
   }

@@ -373,8 +373,11 @@ TEST_F(RegionSyncTest, TheLastSyncDoesWithoutARegionThatIsLost) {
   EXPECT_FALSE(regions().drained(0));
   regions().now += core::Duration(1);
   regions().settle();
-  EXPECT_TRUE(regions().drained(0));
-  EXPECT_TRUE(regions().drained(1));
+  ASSERT_TRUE(regions().drained(0));
+  ASSERT_TRUE(regions().drained(1));
+  const std::set<std::uint32_t> lost = {2};
+  EXPECT_EQ(regions().last_sync_without(0), lost);
+  EXPECT_EQ(regions().last_sync_without(1), lost);
   for (core::SliceId slice = 0; slice < 3; ++slice) {
     if (regions().directory().home_of(slice) == 2) continue;
     EXPECT_EQ(regions().value(0, slice), -0.5f);
@@ -385,9 +388,30 @@ TEST_F(RegionSyncTest, TheLastSyncDoesWithoutARegionThatIsLost) {
   regions().connect(kB, kC);
   regions().drain(2);
   regions().settle();
-  EXPECT_TRUE(regions().drained(2));
+  ASSERT_TRUE(regions().drained(2));
+  EXPECT_EQ(regions().last_sync_without(2), lost) << "what it had to tell came too late";
   EXPECT_TRUE(regions().same_bits(0, 1));
   EXPECT_TRUE(regions().same_bits(0, 2));
+}
+
+TEST_F(RegionSyncTest, AHomeThatRestartsEndsTheJobOfThoseWhoHoldItsAnchors) {
+  start(two_regions(), layout_of({4, 4}));
+  RegionTable::Entry* home = regions().at(0).table.find(kB);
+  home->incarnation.fetch_add(1);
+  home->generation.fetch_add(1);
+  const Status status = regions().sync(0).poll_links(regions().now);
+  EXPECT_EQ(status.code(), ErrorCode::kFailed);
+  EXPECT_NE(status.message().find("has restarted"), std::string::npos) << status.to_string();
+}
+
+TEST_F(RegionSyncTest, AHomeMayRestartBeforeItHasTheInitialValues) {
+  Regions regions(two_regions(), layout_of({4, 4}));
+  regions.connect_all();
+  regions.tick();
+  RegionTable::Entry* home = regions.at(0).table.find(kB);
+  home->incarnation.fetch_add(1);
+  home->generation.fetch_add(1);
+  EXPECT_TRUE(regions.sync(0).poll_links(regions.now).ok());
 }
 
 TEST_F(RegionSyncTest, ARegionWhoseValuesOverflowedDoesNotKeepTheJobFromEnding) {

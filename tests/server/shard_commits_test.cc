@@ -123,6 +123,18 @@ TEST_F(ShardCommitsTest, TheEndOfALeaseShrinksTheBarrier) {
   EXPECT_EQ(proto::parse_meta<proto::Welcome>(again.say(hello))->start_step(), 1u);
 }
 
+TEST_F(ShardCommitsTest, ParametersThatAreNoLongerFiniteFailTheJobByTheTensorsName) {
+  auto workers = train(1, 0);
+  for (const Step step : {0, 1}) {
+    const auto pushed = workers[0].ask_push_pull(step, 1, both(3e38f), {{0, 0}});
+    const proto::Message answer = workers[0].reply(pushed);
+    if (step == 1) expect_refused(answer, proto::REFUSE_UNKNOWN, "tensor 't0' is no longer finite after step 1");
+    if (step == 0) (void)workers[0].reply(workers[0].ask_next_step(1));
+  }
+  EXPECT_NE(host_->wait_for_failure().find("training has diverged"), std::string::npos);
+  EXPECT_EQ(workers[0].status().shard().commits(), 4u) << "the status is still told";
+}
+
 TEST_F(ShardCommitsTest, AGradientThatIsNotFiniteIsRefusedByNameAndTheOthersGoOn) {
   auto workers = train(2, 0);
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {

@@ -50,9 +50,15 @@ class FakeHost final : public ShardHost {
     changed_.notify_all();
   }
   void clock_changed() override {}
-  void drained() override {
+  void drained(std::vector<std::uint32_t> without) override {
     std::lock_guard lock(mutex_);
     ++drained_;
+    without_ = std::move(without);
+    changed_.notify_all();
+  }
+  void failed(Status why) override {
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(why);
     changed_.notify_all();
   }
   void exit_requested() override {
@@ -71,6 +77,13 @@ class FakeHost final : public ShardHost {
   }
   bool wait_for_drained() {
     return wait_for([this] { return drained_ > 0; });
+  }
+  // How the job failed.
+  std::string wait_for_failure() {
+    return wait_for([this] { return !failure_.ok(); }) ? locked([this] { return failure_.message(); }) : "";
+  }
+  std::vector<std::uint32_t> last_sync_without() {
+    return locked([this] { return without_; });
   }
   bool wait_for_exit() {
     return wait_for([this] { return exits_ > 0; });
@@ -100,6 +113,8 @@ class FakeHost final : public ShardHost {
   std::vector<WanMessage> sent_;
   std::vector<std::string> lines_;
   int drained_ = 0;
+  std::vector<std::uint32_t> without_;
+  Status failure_;
   int exits_ = 0;
 };
 
