@@ -16,8 +16,8 @@
 #include "apps/command_line.h"
 #include "apps/emulate_flags.h"
 #include "apps/report.h"
-#include "apps/signals.h"
 #include "core/units.h"
+#include "core/signals.h"
 #include "wan/relay.h"
 
 namespace isthmus::apps {
@@ -144,7 +144,7 @@ void print_totals(const wan::RelayStats& stats, core::Duration time) {
 }
 
 // Until somebody asks for the end.
-void watch(const wan::Relay& relay, StopSignals& signals, bool progress) {
+void watch(const wan::Relay& relay, core::StopSignals& signals, bool progress) {
   auto before_time = steady_clock::now();
   wan::RelayStats before;
   while (!signals.wait_for(kReportEvery)) {
@@ -160,7 +160,7 @@ void watch(const wan::Relay& relay, StopSignals& signals, bool progress) {
 
 Status emulate(const EmulateOptions& options) {
   if (options.die_with_parent) ISTHMUS_RETURN_IF_ERROR(die_with_parent());
-  auto signals = StopSignals::create();
+  auto signals = core::StopSignals::create();
   if (!signals.ok()) return std::move(signals).status();
   const auto log = [](const std::string& text) { std::fprintf(stderr, "emulate: %s\n", text.c_str()); };
   wan::RelayOptions relay_options{

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,8 @@ struct JobStatus {
   std::vector<std::uint64_t> staleness;  // Histogram: [i] contributions (syncs, with several regions) of i.
   std::uint64_t refused_not_finite = 0;
   std::uint64_t refused_malformed = 0;
+  std::uint64_t overflows = 0;              // Rounds between regions whose sum was not finite.
+  std::set<std::string> last_sync_without;  // Regions that some region's last sync could not reach.
   std::vector<std::pair<std::string, std::string>> last_errors;  // "frankfurt/0", what it said.
 };
 

@@ -30,17 +30,18 @@ std::vector<core::Address> shard_addresses(const core::JobConfig& config) {
 }
 
 Result<std::unique_ptr<LocalJob>> LocalJob::start(const core::JobConfig& config, const RunFolder& folder,
-                                                  std::function<void(const std::string&)> log) {
+                                                  std::function<void(const std::string&)> say) {
   auto job = std::make_unique<LocalJob>();
   if (config.links.emulate && config.regions.size() > 1)
-    ISTHMUS_RETURN_IF_ERROR(job->start_links(config, log));
+    ISTHMUS_RETURN_IF_ERROR(job->start_links(config));
   ISTHMUS_RETURN_IF_ERROR(job->start_servers(config, folder));
   ISTHMUS_RETURN_IF_ERROR(job->start_workers(config, folder));
-  auto evaluator = Process::start({"evaluator",
-                                   {this_program(), "evaluate", folder.config().string(), "--serve"},
-                                   folder.log("evaluator"),
-                                   kWorkerNice,
-                                   true});
+  auto evaluator =
+      EvaluatorProcess::start({.name = "evaluator",
+                               .command = {this_program(), "evaluate", folder.config().string(), "--serve"},
+                               .log = folder.log("evaluator"),
+                               .nice = kWorkerNice},
+                              std::move(say));
   if (!evaluator.ok()) return std::move(evaluator).status();
   job->evaluator_.emplace(*std::move(evaluator));
   return job;
@@ -49,13 +50,12 @@ Result<std::unique_ptr<LocalJob>> LocalJob::start(const core::JobConfig& config,
 LocalJob::~LocalJob() { terminate(std::chrono::nanoseconds(0)); }
 
 // One link for each pair of regions; all connections between their servers share it.
-Status LocalJob::start_links(const core::JobConfig& config, std::function<void(const std::string&)> log) {
+Status LocalJob::start_links(const core::JobConfig& config) {
   for (std::uint32_t later = 1; later < config.regions.size(); ++later) {
     for (std::uint32_t earlier = 0; earlier < later; ++earlier) {
       wan::RelayOptions options;
       options.link = *config.links.emulate;
       options.seed = config.seed;
-      options.log = log;
       for (const core::ServerConfig& server : config.regions[earlier].servers)
         options.mappings.push_back({{"127.0.0.1", 0}, server.wan});
       auto link = wan::Relay::start(std::move(options));
@@ -106,8 +106,8 @@ Status LocalJob::start_workers(const core::JobConfig& config, const RunFolder& f
   return {};
 }
 
-std::vector<const LocalJob::Member*> LocalJob::reap() {
-  std::vector<const Member*> ended;
+std::vector<LocalJob::Member*> LocalJob::reap() {
+  std::vector<Member*> ended;
   for (Member& member : members_) {
     if (member.ending) continue;
     member.ending = member.process.ended();

@@ -30,22 +30,23 @@ class LocalJob {
     std::optional<Ending> ending;  // Set by reap().
   };
 
-  // Starts the emulated links, then every server, worker, and the evaluator.
+  // Starts the emulated links, then every server, worker, and the evaluator. `say` hears of an
+  // evaluator that is started again.
   static Result<std::unique_ptr<LocalJob>> start(const core::JobConfig& config, const RunFolder& folder,
-                                                 std::function<void(const std::string&)> log);
+                                                 std::function<void(const std::string&)> say);
   ~LocalJob();  // Kills whoever is left.
 
   std::vector<Member>& members() noexcept { return members_; }
   EvaluatorProcess& evaluator() noexcept { return *evaluator_; }
   // Those that ended since the last call.
-  std::vector<const Member*> reap();
+  std::vector<Member*> reap();
   bool servers_ended() const noexcept;
 
   // SIGTERM, then SIGKILL for those that are still there after `grace`.
   void terminate(std::chrono::nanoseconds grace);
 
  private:
-  Status start_links(const core::JobConfig& config, std::function<void(const std::string&)> log);
+  Status start_links(const core::JobConfig& config);
   Status start_servers(const core::JobConfig& config, const RunFolder& folder);
   Status start_workers(const core::JobConfig& config, const RunFolder& folder);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -138,8 +139,22 @@ std::optional<Ending> Process::ended() {
   return ending_;
 }
 
+Ending Process::end_within(std::chrono::milliseconds grace) noexcept {
+  pollfd entry{pid_fd_, POLLIN, 0};
+  (void)::poll(&entry, 1, static_cast<int>(grace.count()));
+  signal(SIGKILL);
+  while (!ended()) (void)::poll(&entry, 1, -1);
+  return *ending_;
+}
+
 void Process::signal(int number) noexcept {
   if (id_ > 0 && !ended()) kill(id_, number);
+}
+
+std::string how_it_ended(Process& process, std::size_t lines) {
+  std::string text = process.name() + " ended: " + process.end_within(std::chrono::seconds(1)).to_string();
+  for (const std::string& line : last_lines(process.log(), lines)) text += "\n  | " + line;
+  return text + "\n  (" + process.log().string() + ")";
 }
 
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t lines) {

@@ -52,6 +52,8 @@ class Process {
   // How it ended; nothing while it runs. Never blocks.
   std::optional<Ending> ended();
   void signal(int number) noexcept;
+  // Waits for its end, and brings it about after `grace`.
+  Ending end_within(std::chrono::milliseconds grace) noexcept;
 
  private:
   explicit Process(ProcessOptions options) : options_(std::move(options)) {}
@@ -64,6 +66,9 @@ class Process {
   int output_fd_ = -1;
   std::optional<Ending> ending_;
 };
+
+// "NAME ended: exit code 4", its log's last lines, and where the log is. Ends it if it still runs after a second.
+std::string how_it_ended(Process& process, std::size_t lines);
 
 // The last lines of a file; empty when it cannot be read.
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t lines);

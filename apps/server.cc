@@ -1,6 +1,5 @@
 // `isthmus server`: one server process of one region.
 
-#include <atomic>
 #include <charconv>
 #include <string>
 #include <vector>
@@ -77,20 +76,12 @@ Status serve(const ServerArguments& arguments) {
   options.log = core::stderr_log(region->name + "/server " + std::to_string(arguments.server));
   options.config = *std::move(config);
 
-  // Signals are masked before the first thread starts; one that comes early is served when there is a server.
-  std::atomic<server::Server*> running{nullptr};
-  std::atomic<bool> signalled{false};
-  core::TerminationSignals signals([&](int) {
-    signalled = true;
-    if (server::Server* server = running.load()) server->cancel();
-  });
+  auto signals = core::StopSignals::create();  // Before the first thread.
+  if (!signals.ok()) return std::move(signals).status();
   auto server = server::Server::start(std::move(options));
   if (!server.ok()) return std::move(server).status();
-  running = server->get();
-  if (signalled) (*server)->cancel();
-  const Status status = (*server)->run();
-  running = nullptr;
-  return status;
+  const core::SignalThread on_signal(**signals, [&] { (*server)->cancel(); });
+  return (*server)->run();
 }
 
 }  // namespace

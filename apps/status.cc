@@ -10,9 +10,9 @@
 #include "apps/command.h"
 #include "apps/command_line.h"
 #include "apps/report.h"
-#include "apps/signals.h"
 #include "core/clock.h"
 #include "core/config_file.h"
+#include "core/signals.h"
 #include "worker/admin.h"
 
 namespace isthmus::apps {
@@ -60,7 +60,7 @@ void print(const StatusView& view, const StatusArguments& arguments) {
 }
 
 int watch(const core::JobConfig& config, const StatusArguments& arguments) {
-  auto signals = StopSignals::create();  // Before the first thread.
+  auto signals = core::StopSignals::create();  // Before the first thread.
   if (!signals.ok()) return report(signals.status());
   const core::SystemClock clock;
   StatusView last;

@@ -53,6 +53,10 @@ std::string summary(const StatusView& view) {
     text += "; " + count_of(refused, "contribution") + " refused, " +
             grouped(view.status.refused_not_finite) + " of them not finite";
   }
+  if (view.status.overflows > 0)
+    text += "; " + count_of(view.status.overflows, "round") + " between regions overflowed";
+  for (const std::string& region : view.status.last_sync_without)
+    text += "\nthe last sync was done without " + region;
   return text + "\n";
 }
 
@@ -226,6 +230,8 @@ std::string status_json(const StatusView& view) {
   json["samples_per_second"] = view.rates ? Json(view.rates->samples_per_second) : Json(nullptr);
   json["staleness"] = {{"p50", number(percentile(status.staleness, kMedian))},
                        {"p99", number(percentile(status.staleness, kTail))}};
+  json["overflows"] = status.overflows;
+  json["last_sync_without"] = status.last_sync_without;
   json["lan_bytes"] = status.lan_bytes;
   json["wan_bytes"] = status.wan_bytes;
   json["shards"] = all;

@@ -1,28 +1,53 @@
-// SIGINT and SIGTERM as a callback on a thread of their own, instead of handlers that may do nothing.
+// SIGINT, SIGTERM and SIGHUP as something to wait for, instead of something that interrupts.
 //
-// Threads: construct on the main thread before any other thread exists, so that all inherit the mask; the
-//          callback runs on the signal thread, once for each signal.
-// Memory:  one thread.
-// Errors:  none; a process that cannot mask signals cannot go on (ISTHMUS_CHECK).
+// Threads: create() on the main thread before there are others: they inherit that the signals are blocked.
+// Memory:  one file descriptor, and a thread where one is asked for; at the end the signals are unblocked again.
+// Errors:  kInternal if the system has no signalfd.
 
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <thread>
+
+#include "isthmus/status.h"
 
 namespace isthmus::core {
 
-class TerminationSignals {
+class StopSignals {
  public:
-  explicit TerminationSignals(std::function<void(int signal)> callback);
-  ~TerminationSignals();
-  TerminationSignals(const TerminationSignals&) = delete;
-  TerminationSignals& operator=(const TerminationSignals&) = delete;
+  // Signals that the parent told us to ignore (nohup, a shell's "&") stay ignored; SIGTERM never is.
+  static Result<std::unique_ptr<StopSignals>> create();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  int fd() const { return fd_; }  // Readable when take() has one.
+
+  // The number of a signal that came and was not taken yet.
+  std::optional<int> take();
+  // The same, but waits for one.
+  std::optional<int> wait_for(std::chrono::nanoseconds time);
 
  private:
-  std::function<void(int)> callback_;
-  int signal_fd_ = -1;
-  int end_fd_ = -1;
+  explicit StopSignals(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+// Calls back for each of them, on a thread of its own, for a main thread that waits for something else.
+// Whatever the callback uses is made before and destroyed after this; a signal that came earlier is served.
+class SignalThread {
+ public:
+  // `signals` outlives this.
+  SignalThread(StopSignals& signals, std::function<void()> callback);
+  ~SignalThread();  // No callback runs after it.
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  int end_fd_;
   std::jthread thread_;
 };
 

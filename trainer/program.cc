@@ -60,7 +60,12 @@ Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory
 
 int run_program(const std::vector<std::string>& arguments, const WorkloadFactory& factory) {
   std::stop_source stop;
-  core::TerminationSignals signals([&](int) {
+  const auto signals = core::StopSignals::create();
+  if (!signals.ok()) {
+    say(signals.status().to_string());
+    return core::exit_code(signals.status());
+  }
+  const core::SignalThread on_signal(**signals, [&] {
     stop.request_stop();
     alarm(kGraceSeconds);
   });
