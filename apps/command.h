@@ -23,6 +23,7 @@ struct Command {
   int (*run)(Arguments arguments);
 };
 
+int run_bench(Arguments arguments);
 int run_check(Arguments arguments);
 int run_emulate(Arguments arguments);
 int run_evaluate(Arguments arguments);

@@ -18,6 +18,7 @@ constexpr isthmus::apps::Command kCommands[] = {
     {"status", "what a running job is doing", isthmus::apps::run_status},
     {"keys", "make the job's certificates", isthmus::apps::run_keys},
     {"emulate", "a relay that behaves like a slow link, for any TCP program", isthmus::apps::run_emulate},
+    {"bench", "how fast the parts are on this machine", isthmus::apps::run_bench},
 };
 
 }  // namespace

@@ -49,17 +49,34 @@ int run_worker(Arguments arguments) {
   std::string config;
   std::string region;
   std::string save;
+  std::string gradients;
+  std::vector<std::string> steps;
   std::uint64_t worker = 0;
   CommandLine line("worker", "Runs one worker of one region, until its part of the job is done.");
   line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
   line.text("--region", region, "NAME", "the region that this worker belongs to");
   line.number("--worker", worker, "which of the region's workers this is, from 0");
   line.text("--save", save, "FILE", "wait for the last sync and write the shared model there (safetensors)");
-  line.examples("  isthmus worker job.yaml --region frankfurt --worker 1");
+  line.text("--gradients", gradients, "FOLDER",
+            "write the gradients of some steps there, as step-N.safetensors");
+  line.custom("--gradients-at", "STEP", "which steps; may be repeated (1, 100 and 1000)",
+              [&steps](const std::string& text) -> Status {
+                const auto step = core::parse_integer(text);
+                if (step.ok()) steps.push_back(std::to_string(*step));
+                return step.status();
+              });
+  line.examples(
+      "  isthmus worker job.yaml --region frankfurt --worker 1\n"
+      "  isthmus worker job.yaml --region frankfurt --gradients run/gradients --gradients-at 500");
   if (const auto code = line.parse(arguments)) return *code;
   if (region.empty()) return report({ErrorCode::kInvalidArgument, "worker: --region is missing"});
   std::vector<std::string> program = {"worker", config, region, std::to_string(worker)};
-  if (!save.empty()) program.push_back(save);
+  if (!save.empty() || !gradients.empty()) program.push_back(save.empty() ? "-" : save);
+  if (!gradients.empty()) {
+    if (steps.empty()) steps = {"1", "100", "1000"};
+    program.push_back(gradients);
+    program.insert(program.end(), steps.begin(), steps.end());
+  }
   return run(config, program);
 }
 

@@ -11,6 +11,7 @@
 #include "core/exit_code.h"
 #include "core/signals.h"
 #include "trainer/evaluator.h"
+#include "trainer/gradient_recorder.h"
 #include "trainer/worker_loop.h"
 
 namespace isthmus::trainer {
@@ -22,10 +23,18 @@ constexpr unsigned kGraceSeconds = 3;
 
 void say(std::string_view line) { std::cerr << line << std::endl; }
 
+template <typename T>
+bool read_number(const std::string& text, T& value) {
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  return parsed.ec == std::errc() && parsed.ptr == end;
+}
+
 Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory& factory,
                 const std::stop_token& stop) {
-  const Status usage(ErrorCode::kInvalidArgument,
-                     "usage: worker CONFIG REGION INDEX [FILE] | evaluate CONFIG [REQUEST]");
+  const Status usage(
+      ErrorCode::kInvalidArgument,
+      "usage: worker CONFIG REGION INDEX [FILE|- [FOLDER STEP...]] | evaluate CONFIG [REQUEST]");
   if (arguments.size() < 2) return usage;
   const auto config = core::load_config(arguments[1]);
   if (!config.ok()) return config.status();
@@ -42,17 +51,23 @@ Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory
     if (answer.ok()) std::cout << *answer << std::endl;
     return answer.status();
   }
-  if (arguments[0] != "worker" || arguments.size() < 4 || arguments.size() > 5) return usage;
+  if (arguments[0] != "worker" || arguments.size() < 4 || arguments.size() == 6) return usage;
   std::uint32_t index = 0;
-  const std::string& text = arguments[3];
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return usage;
+  if (!read_number(arguments[3], index)) return usage;
+  std::vector<Step> recorded(arguments.size() > 6 ? arguments.size() - 6 : 0);
+  for (std::size_t i = 0; i < recorded.size(); ++i)
+    if (!read_number(arguments[6 + i], recorded[i])) return usage;
   const auto place = models::worker_place(*config, arguments[2], index);
   if (!place.ok()) return place.status();
   auto workload = factory(*config, *place, stop);
   if (!workload.ok()) return std::move(workload).status();
+  if (!recorded.empty()) {
+    auto recorder = models::GradientRecorder::create(*std::move(workload), arguments[5], std::move(recorded));
+    if (!recorder.ok()) return std::move(recorder).status();
+    workload = *std::move(recorder);
+  }
   WorkerOptions options{*config, arguments[2], index, std::nullopt, stop, say};
-  if (arguments.size() == 5) options.save = arguments[4];
+  if (arguments.size() > 4 && arguments[4] != "-") options.save = arguments[4];
   return run_worker(**workload, options);
 }
 

@@ -1,7 +1,9 @@
 // The roles of a worker program: `isthmus worker` and `isthmus evaluate` for the synthetic model, and
 // `isthmus-trainer` for those that need libtorch. They differ in the Workload only.
 //
-//   worker CONFIG REGION INDEX [FILE]     trains; writes the shared model to FILE at the end
+//   worker CONFIG REGION INDEX [FILE|- [FOLDER STEP...]]
+//                                         trains; writes the shared model to FILE at the end, and its own
+//                                         gradients of these steps to FOLDER (gradient_recorder.h)
 //   evaluate CONFIG [REQUEST]             answers one, or those on standard input (evaluator.h)
 //
 // Threads: one for signals beside the caller's.

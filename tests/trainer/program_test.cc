@@ -31,6 +31,9 @@ TEST(ProgramTest, ExitCodesSayWhatIsWrong) {
   EXPECT_EQ(run({"sing", config}), 4);
   EXPECT_EQ(run({"worker", config, "frankfurt", "x"}), 4);
   EXPECT_EQ(run({"worker", config, "frankfurt", "7"}), 4);
+  EXPECT_EQ(run({"worker", config, "frankfurt", "0", "-", "folder"}), 4);
+  EXPECT_EQ(run({"worker", config, "frankfurt", "0", "-", "folder", "1", "x"}), 4);
+  EXPECT_EQ(run({"worker", config, "frankfurt", "0", "-", config, "1"}), 4);  // A file is no folder.
   EXPECT_EQ(run({"worker", config, "paris", "0"}), 4);
   EXPECT_EQ(run({"worker", config + ".not-there", "frankfurt", "0"}), 4);
   EXPECT_EQ(run({"worker", config, "frankfurt", "0"}), 3);  // Nobody answers.
