@@ -24,6 +24,12 @@ if(ISTHMUS_SANITIZE STREQUAL "address")
 elseif(ISTHMUS_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -Wno-tsan)  # Asio uses fences that TSan does not model
   add_link_options(-fsanitize=thread)
+elseif(ISTHMUS_SANITIZE STREQUAL "fuzz")
+  # Clang's own; -fno-sanitize=function because clang 14's check rejects Asio's coroutines.
+  set(fuzz_sanitizers -fsanitize=address,undefined -fno-sanitize=function)
+  add_compile_options(-fsanitize=fuzzer-no-link ${fuzz_sanitizers} -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
+  add_link_options(${fuzz_sanitizers})
 elseif(ISTHMUS_SANITIZE)
-  message(FATAL_ERROR "ISTHMUS_SANITIZE must be address, thread or empty, not '${ISTHMUS_SANITIZE}'")
+  message(FATAL_ERROR "ISTHMUS_SANITIZE must be address, thread, fuzz or empty, not '${ISTHMUS_SANITIZE}'")
 endif()
