@@ -5,32 +5,66 @@
 namespace isthmus::apps {
 namespace {
 
-// A cache line a turn, in vectors that compilers know as a type: no pass over more memory than the caches
-// hold is bound by anything but memory then, whatever the optimisation level. memcpy because the bytes need
-// not be aligned.
-using Vector = std::uint64_t __attribute__((vector_size(16)));
-constexpr std::size_t kVectors = 8;
+constexpr std::size_t kLine =
+    64;  // A cache line a turn: more at a time, and fewer, were measured to be slower.
+
+std::uint64_t read_words(const std::byte* in, std::size_t bytes) noexcept {
+  std::uint64_t sum = 0;
+  for (; bytes >= sizeof(sum); in += sizeof(sum), bytes -= sizeof(sum)) {
+    std::uint64_t value;
+    std::memcpy(&value, in, sizeof(value));
+    sum ^= value;
+  }
+  return sum;
+}
+
+template <typename Vector>
+[[gnu::always_inline]] inline Vector load(const std::byte* in) noexcept {
+  Vector value;
+  std::memcpy(&value, in, sizeof(value));
+  return value;
+}
+
+std::uint64_t read_lines(const std::byte* in, std::size_t lines) noexcept {
+  using Vector = std::uint64_t __attribute__((vector_size(16)));
+  Vector a{}, b{}, c{}, d{};
+  for (; lines > 0; --lines, in += kLine) {
+    a ^= load<Vector>(in);
+    b ^= load<Vector>(in + 16);
+    c ^= load<Vector>(in + 32);
+    d ^= load<Vector>(in + 48);
+  }
+  a ^= b ^ c ^ d;
+  return a[0] ^ a[1];
+}
+
+#if defined(__x86_64__)
+// With loads of 32 bytes, half as fast again. No target_clones: TSan does not survive its resolver.
+__attribute__((target("avx2"))) std::uint64_t read_lines_avx2(const std::byte* in,
+                                                              std::size_t lines) noexcept {
+  using Vector = std::uint64_t __attribute__((vector_size(32)));
+  Vector a{}, b{};
+  for (; lines > 0; --lines, in += kLine) {
+    Vector low, high;
+    std::memcpy(&low, in, sizeof(low));
+    std::memcpy(&high, in + sizeof(low), sizeof(high));
+    a ^= low;
+    b ^= high;
+  }
+  a ^= b;
+  return a[0] ^ a[1] ^ a[2] ^ a[3];
+}
+#endif
 
 }  // namespace
 
 std::uint64_t stream_read(std::span<const std::byte> bytes) noexcept {
-  Vector sums[kVectors] = {};
-  std::size_t at = 0;
-  for (; at + sizeof(sums) <= bytes.size(); at += sizeof(sums)) {
-    for (std::size_t i = 0; i < kVectors; ++i) {
-      Vector value;
-      std::memcpy(&value, bytes.data() + at + i * sizeof(Vector), sizeof(Vector));
-      sums[i] ^= value;
-    }
-  }
-  std::uint64_t sum = 0;
-  for (const Vector& part : sums) sum ^= part[0] ^ part[1];
-  for (; at + sizeof(std::uint64_t) <= bytes.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t value;
-    std::memcpy(&value, bytes.data() + at, sizeof(value));
-    sum ^= value;
-  }
-  return sum;
+  const std::size_t lines = bytes.size() / kLine;
+  const std::uint64_t rest = read_words(bytes.data() + lines * kLine, bytes.size() % kLine);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") != 0) return read_lines_avx2(bytes.data(), lines) ^ rest;
+#endif
+  return read_lines(bytes.data(), lines) ^ rest;
 }
 
 }  // namespace isthmus::apps
