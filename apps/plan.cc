@@ -231,6 +231,7 @@ Result<Plan> make_plan(const core::JobConfig& config, std::optional<std::vector<
   if (tensors) {
     const auto layout = core::Layout::create(*std::move(tensors), config.slice_elements);
     if (!layout.ok()) return layout.status();
+    ISTHMUS_RETURN_IF_ERROR(server::check_message_limit(config, *layout));
     Planner(config, *layout).run(plan);
     add_totals(config, plan);
   }

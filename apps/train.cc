@@ -14,6 +14,7 @@
 #include "core/config_file.h"
 #include "core/layout.h"
 #include "core/signals.h"
+#include "server/directory.h"
 #include "trainer/dataset.h"
 #include "trainer/model_table.h"
 #include "wan/certificates.h"
@@ -40,6 +41,7 @@ Result<std::uint64_t> prepare(const core::JobConfig& config) {
   if (!table.ok()) return std::move(table).status();
   const auto layout = core::Layout::create(*std::move(table), config.slice_elements);
   if (!layout.ok()) return layout.status();
+  ISTHMUS_RETURN_IF_ERROR(server::check_message_limit(config, *layout));
   if (trainer.model != "synthetic") {
     if (access(trainer_program().c_str(), X_OK) != 0)
       return Status(ErrorCode::kNotFound, trainer_program() + " is not there; the model '" + trainer.model +

@@ -187,7 +187,6 @@ void visit_trainer(ConfigFields& f, TrainerConfig& trainer) {
 }
 
 void visit_limits(ConfigFields& f, LimitsConfig& limits) {
-  f.bytes("in_flight", limits.in_flight_bytes, {1 << 20, 1024 * kGi});
   f.bytes("message", limits.message_bytes, {64 << 10, 2 * kGi});
   f.duration("operation_timeout", limits.operation_timeout, {milliseconds(10), hours(1)});
 }

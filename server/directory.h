@@ -1,7 +1,7 @@
 // Where each slice lives: which region is its home, and which shard of which server holds it in each region.
 // A pure function of the config and the layout, so that every process computes the same.
 //
-// Threads: immutable.  Memory: O(regions * slices).  Errors: none.
+// Threads: immutable.  Memory: O(regions * slices).  Errors: none, but of the check.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "core/job_config.h"
 #include "core/layout.h"
+#include "isthmus/status.h"
 
 namespace isthmus::server {
 
@@ -33,5 +34,9 @@ class Directory {
   std::vector<std::vector<std::uint32_t>> shards_;
   std::vector<std::vector<std::uint32_t>> server_of_shard_;
 };
+
+// Workers exchange all of a shard's values in one message: whether limits.message holds the largest shard's.
+// kInvalidArgument names the key and what it needs.
+Status check_message_limit(const core::JobConfig& config, const core::Layout& layout);
 
 }  // namespace isthmus::server

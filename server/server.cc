@@ -74,6 +74,7 @@ void Server::shut_down() {
 
 Status Server::agree(core::Layout layout) {
   if (agreement_) return {};
+  ISTHMUS_RETURN_IF_ERROR(check_message_limit(options_.config, layout));
   auto agreement = std::make_shared<const Agreement>(Agreement{layout, Directory(options_.config, layout)});
   agreement_ = agreement;
   // First the shards, then the links: nothing must arrive at a shard that does not know its slices.

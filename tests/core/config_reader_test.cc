@@ -82,7 +82,7 @@ TEST(ConfigReaderTest, HostileNumbersAreErrors) {
     EXPECT_NE(errors_with(std::string("seed: ") + number + "\n"), "") << number;
   }
   EXPECT_NE(errors_with("links: { emulate: { rate: 99999999999999999999Gbps } }\n"), "");
-  EXPECT_NE(errors_with("limits: { in_flight: 16777216TiB }\n"), "");
+  EXPECT_NE(errors_with("limits: { message: 16777216TiB }\n"), "");
 }
 
 TEST(ConfigReaderTest, KeysWithoutEffectAreErrors) {

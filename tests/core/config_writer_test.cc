@@ -37,7 +37,7 @@ security: { directory: "my keys", plaintext: true }
 trainer:
   { model: charlm, data: { set: text, path: "täxt.md", split: dirichlet, alpha: 0.3 }, batch: 3, sequence: 33,
     evaluate_every: 0 steps, stop: { steps: 5, accuracy: 88.8%, time: 5min } }
-limits: { in_flight: 33MiB, message: 22MiB, operation_timeout: 1234ms }
+limits: { message: 22MiB, operation_timeout: 1234ms }
 slice: 65536 elements
 )";
 

@@ -121,6 +121,36 @@ class FaultsTest(unittest.TestCase):
             # The other worker's gradient was that step's mean.
             self.assertEqual(values_of(run), {120.0})
 
+    def test_a_killed_evaluator_is_started_again(self):
+        with a_job(steps=150) as run:
+            train = run.start_train()
+            run.wait_status(lambda status: status["step"] and status["step"] >= 20)
+            job.kill(job.find_child(train, "evaluate"))
+            summary = job.finish(train)
+            self.assertEqual((summary["status"], summary["steps"]), ("ok", 150))
+            self.assertIn("evaluator ended: killed by signal 9", train.words)
+            self.assertEqual(values_of(run), {300.0})
+
+    def test_a_diverged_model_ends_the_job_with_the_tensors_name(self):
+        with a_job(steps=100000, optimizer="{ kind: sgd, learning_rate: 1e38 }") as run:
+            train = run.start_train()
+            summary = job.finish(train, expect=1)
+            self.assertEqual(summary["status"], "failed")
+            self.assertRegex(train.words, "training has diverged: tensor '.*' is no longer finite after step")
+
+    def test_a_home_that_restarts_without_its_state_ends_the_job(self):
+        with a_job(steps=100000, links="{ silence: 2s }", security="{ plaintext: true }") as run:
+            servers = {name: run.server(name) for name in run.names}
+            for name in run.names:
+                for worker in (0, 1):
+                    run.worker(name, worker)
+            run.wait_status(lambda status: status["step"] and status["step"] >= 20)
+            servers["virginia"].kill()
+            again = run.server("virginia")
+            job.finish(servers["frankfurt"], expect=1)
+            self.assertIn("region virginia, server 0 has restarted without", servers["frankfurt"].words)
+            again.kill()
+
     def test_a_killed_server_ends_the_job_with_its_name(self):
         with a_job(steps=100000) as run:
             train = run.start_train()

@@ -21,7 +21,21 @@ class LastSyncTest(unittest.TestCase):
             summary = job.finish(train, expect=1)
             self.assertEqual(summary["status"], "failed")
             self.assertGreater(summary["max_replica_difference"], 0)
-            self.assertIn("could not reach every region", train.words)
+            self.assertIn("the last sync was done without", train.words)
+
+    def test_a_server_whose_last_sync_missed_a_region_does_not_end_well(self):
+        trainer = ("{ model: synthetic, synthetic: { tensors: 4, elements: 4096, gradient: -1, step_time: 10ms }, "
+                   "stop: { steps: 100 } }")
+        with job.Job(workers=1, emulate=None, sections={
+                "trainer": trainer, "security": "{ plaintext: true }", "commit": "{ policy: bsp, lease: 1s }",
+                "links": "{ heartbeat: 100ms, silence: 300ms }", "limits": "{ operation_timeout: 1s }"}) as two:
+            servers = {name: two.server(name) for name in two.names}
+            workers = {name: two.worker(name, 0) for name in two.names}
+            two.wait_status(lambda status: status["step"] and status["step"] >= 20)
+            servers["virginia"].kill()
+            job.finish(workers["frankfurt"])
+            job.finish(servers["frankfurt"], expect=1)
+            self.assertIn("the last sync was done without virginia", servers["frankfurt"].words)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,18 @@ TEST(DirectoryTest, ShardsAreCountedOverTheRegionsServers) {
   EXPECT_EQ(directory.first_shard(0, 2), 5u);
 }
 
+TEST(DirectoryTest, AMessageMustHoldTheLargestShard) {
+  core::JobConfig config = small_job({{2}, {1}});
+  const core::Layout layout = layout_of({16384, 16384});
+  config.limits.message_bytes = (64 << 10) + 2 * (64 << 10) + 64 * layout.slices().size();
+  EXPECT_TRUE(check_message_limit(config, layout).ok());
+  --config.limits.message_bytes;
+  const Status status = check_message_limit(config, layout);
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("limits.message"), std::string::npos) << status.to_string();
+  EXPECT_NE(status.message().find("region r1"), std::string::npos) << status.to_string();
+}
+
 TEST(DirectoryTest, OneRegionIsHomeToAll) {
   const Directory directory(small_job({{2}}), layout_of({9, 3}));
   for (core::SliceId slice = 0; slice < directory.slices(); ++slice) EXPECT_EQ(directory.home_of(slice), 0u);
