@@ -132,7 +132,8 @@ class FaultsTest(unittest.TestCase):
             self.assertEqual(values_of(run), {300.0})
 
     def test_a_diverged_model_ends_the_job_with_the_tensors_name(self):
-        with a_job(steps=100000, optimizer="{ kind: sgd, learning_rate: 1e38 }") as run:
+        # Every step multiplies the parameters by about -1000.
+        with a_job(steps=100000, optimizer="{ kind: sgd, learning_rate: 1000, weight_decay: 1 }") as run:
             train = run.start_train()
             summary = job.finish(train, expect=1)
             self.assertEqual(summary["status"], "failed")
