@@ -16,8 +16,8 @@
 #include "apps/command_line.h"
 #include "apps/emulate_flags.h"
 #include "apps/report.h"
-#include "core/units.h"
 #include "core/signals.h"
+#include "core/units.h"
 #include "wan/relay.h"
 
 namespace isthmus::apps {

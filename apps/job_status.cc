@@ -102,7 +102,8 @@ void add_region(const RegionState& region, JobStatus& job) {
     job.refused_not_finite += shard.says->refused_not_finite();
     job.refused_malformed += shard.says->refused_malformed();
     job.overflows += shard.says->overflows();
-    job.last_sync_without.insert(shard.says->last_sync_without().begin(), shard.says->last_sync_without().end());
+    job.last_sync_without.insert(shard.says->last_sync_without().begin(),
+                                 shard.says->last_sync_without().end());
     const auto size = static_cast<std::size_t>(shard.says->staleness_size());
     if (size > job.staleness.size()) job.staleness.resize(size);
     for (std::size_t i = 0; i < size; ++i) job.staleness[i] += shard.says->staleness(static_cast<int>(i));

@@ -32,8 +32,7 @@ std::vector<core::Address> shard_addresses(const core::JobConfig& config) {
 Result<std::unique_ptr<LocalJob>> LocalJob::start(const core::JobConfig& config, const RunFolder& folder,
                                                   std::function<void(const std::string&)> say) {
   auto job = std::make_unique<LocalJob>();
-  if (config.links.emulate && config.regions.size() > 1)
-    ISTHMUS_RETURN_IF_ERROR(job->start_links(config));
+  if (config.links.emulate && config.regions.size() > 1) ISTHMUS_RETURN_IF_ERROR(job->start_links(config));
   ISTHMUS_RETURN_IF_ERROR(job->start_servers(config, folder));
   ISTHMUS_RETURN_IF_ERROR(job->start_workers(config, folder));
   auto evaluator =

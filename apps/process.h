@@ -67,7 +67,8 @@ class Process {
   std::optional<Ending> ending_;
 };
 
-// "NAME ended: exit code 4", its log's last lines, and where the log is. Ends it if it still runs after a second.
+// "NAME ended: exit code 4", its log's last lines, and where the log is. Ends it if it still runs after a
+// second.
 std::string how_it_ended(Process& process, std::size_t lines);
 
 // The last lines of a file; empty when it cannot be read.

@@ -247,8 +247,8 @@ Status Training::judge(Summary& summary) {
                                     std::to_string(agreement->difference)};
   }
   if (agreement->difference > kAgreed * agreement->largest)
-    return {ErrorCode::kInternal,
-            "the regions' parameters differ by " + std::to_string(agreement->difference) + " after the last sync"};
+    return {ErrorCode::kInternal, "the regions' parameters differ by " +
+                                      std::to_string(agreement->difference) + " after the last sync"};
   return {};
 }
 

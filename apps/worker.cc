@@ -25,9 +25,11 @@ Result<std::unique_ptr<models::Workload>> make_synthetic(const core::JobConfig& 
   return std::unique_ptr<models::Workload>(*std::move(workload));
 }
 
-int run(const std::string& config_path, const std::vector<std::string>& program_arguments) {
-  const auto config = core::load_config(config_path);
+int run(const std::string& config_path, const std::vector<std::string>& overrides,
+        std::vector<std::string> program_arguments) {
+  const auto config = core::load_config(config_path, overrides);
   if (!config.ok()) return report(config.status());
+  for (const std::string& text : overrides) program_arguments.push_back("--set=" + text);
   if (config->trainer.model == "synthetic") return trainer::run_program(program_arguments, make_synthetic);
   if (config->trainer.model == "custom")
     return report(
@@ -51,11 +53,14 @@ int run_worker(Arguments arguments) {
   std::string save;
   std::string gradients;
   std::vector<std::string> steps;
+  std::vector<std::string> overrides;
   std::uint64_t worker = 0;
   CommandLine line("worker", "Runs one worker of one region, until its part of the job is done.");
   line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
   line.text("--region", region, "NAME", "the region that this worker belongs to");
   line.number("--worker", worker, "which of the region's workers this is, from 0");
+  line.texts("--set", overrides, "KEY=VALUE",
+             "override a key of the config; the same for all processes of a job");
   line.text("--save", save, "FILE", "wait for the last sync and write the shared model there (safetensors)");
   line.text("--gradients", gradients, "FOLDER",
             "write the gradients of some steps there, as step-N.safetensors");
@@ -70,6 +75,8 @@ int run_worker(Arguments arguments) {
       "  isthmus worker job.yaml --region frankfurt --gradients run/gradients --gradients-at 500");
   if (const auto code = line.parse(arguments)) return *code;
   if (region.empty()) return report({ErrorCode::kInvalidArgument, "worker: --region is missing"});
+  if (worker > ~std::uint32_t{0})
+    return report({ErrorCode::kInvalidArgument, "--worker " + std::to_string(worker) + ": too large"});
   std::vector<std::string> program = {"worker", config, region, std::to_string(worker)};
   if (!save.empty() || !gradients.empty()) program.push_back(save.empty() ? "-" : save);
   if (!gradients.empty()) {
@@ -77,7 +84,7 @@ int run_worker(Arguments arguments) {
     program.push_back(gradients);
     program.insert(program.end(), steps.begin(), steps.end());
   }
-  return run(config, program);
+  return run(config, overrides, std::move(program));
 }
 
 int run_evaluate(Arguments arguments) {
@@ -86,6 +93,7 @@ int run_evaluate(Arguments arguments) {
   std::string which = "shared";
   std::string save;
   bool serve = false;
+  std::vector<std::string> overrides;
   CommandLine line("evaluate",
                    "Judges a running job's model on the held-out samples; prints one JSON object.");
   line.positional("CONFIG", config, "the job's config file", CommandLine::Need::kRequired);
@@ -93,6 +101,7 @@ int run_evaluate(Arguments arguments) {
   line.text(
       "--which", which, "WHICH",
       "shared (what all regions last agreed on), own (the region's copy before the last sync) or final");
+  line.texts("--set", overrides, "KEY=VALUE", "override a key of the config");
   line.text("--save", save, "FILE", "also write the values there (safetensors)");
   line.flag("--serve", serve,
             "answer requests on standard input, one a line: 'WHICH REGION [FILE]' or 'compare'");
@@ -103,7 +112,7 @@ int run_evaluate(Arguments arguments) {
     if (region.empty()) return report({ErrorCode::kInvalidArgument, "evaluate: --region is missing"});
     program.push_back(which + " " + region + (save.empty() ? "" : " " + save));
   }
-  return run(config, program);
+  return run(config, overrides, std::move(program));
 }
 
 }  // namespace isthmus::apps

@@ -1,8 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP as something to wait for, instead of something that interrupts.
 //
 // Threads: create() on the main thread before there are others: they inherit that the signals are blocked.
-// Memory:  one file descriptor, and a thread where one is asked for; at the end the signals are unblocked again.
-// Errors:  kInternal if the system has no signalfd.
+// Memory:  one file descriptor, and a thread where one is asked for; at the end the signals are unblocked
+// again. Errors:  kInternal if the system has no signalfd.
 
 #pragma once
 

@@ -40,8 +40,8 @@ Status check_message_limit(const core::JobConfig& config, const core::Layout& la
     return {ErrorCode::kInvalidArgument,
             "limits.message: " + core::exact_bytes(config.limits.message_bytes) +
                 " cannot hold what a shard of region " + region.name +
-                " has, which its workers exchange in one message; give at least " + core::exact_bytes(largest) +
-                ", or more shards"};
+                " has, which its workers exchange in one message; give at least " +
+                core::exact_bytes(largest) + ", or more shards"};
   }
   return {};
 }

@@ -184,7 +184,8 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
     const auto reset = to_reset(message, clock);
     if (!reset.ok()) return reset.status();
     final = reset->final;
-    all_told = state.final_started && !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
+    all_told =
+        state.final_started && !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
     outcome = state.region.apply(*reset, state.local.parameters());
   } else {
     return {ErrorCode::kProtocol, "unexpected " + std::string(to_string(message.kind))};

@@ -117,7 +117,7 @@ class RegionSync {
   std::vector<std::unique_ptr<State>> states_;
   std::vector<std::uint64_t> seen_generation_;  // Of each entry of the table, ...
   std::vector<std::uint64_t> seen_incarnation_;
-  core::TimePoint now_{};                       // Of the call being served.
+  core::TimePoint now_{};  // Of the call being served.
   Step clock_ = 0;
   std::size_t slices_without_anchor_ = 0;
   bool draining_ = false;

@@ -65,11 +65,11 @@ class ShardHost {
   // A worker declared this layout, and none is agreed on yet: an Agreement will come to every mailbox.
   virtual void propose(core::Layout layout) = 0;
   virtual void send(wan::Peer to, proto::Message message) = 0;
-  virtual void clock_changed() = 0;   // The RegionTable has the shard's new clock.
+  virtual void clock_changed() = 0;  // The RegionTable has the shard's new clock.
   // The last sync is done here, without those regions; called once.
   virtual void drained(std::vector<std::uint32_t> without) = 0;
   virtual void failed(Status why) = 0;  // The job cannot go on.
-  virtual void exit_requested() = 0;  // An observer's CONTROL_EXIT.
+  virtual void exit_requested() = 0;    // An observer's CONTROL_EXIT.
   virtual std::vector<wan::LinkState> links() const = 0;
   virtual void log(const std::string& line) = 0;
 };

@@ -99,9 +99,8 @@ void Shard::committed(const LocalSlice& slice, Step step) {
   ++commits_;
   if (!slice.diverged()) return;
   const std::string& tensor = agreement_->layout.tensors()[slice.slice().tensor.value].name;
-  fail({ErrorCode::kFailed, "training has diverged: tensor '" + tensor +
-                                "' is no longer finite after step " + std::to_string(step) +
-                                "; a lower optimizer.learning_rate may help"});
+  fail({ErrorCode::kFailed, "training has diverged: tensor '" + tensor + "' is no longer finite after step " +
+                                std::to_string(step) + "; a lower optimizer.learning_rate may help"});
 }
 
 }  // namespace isthmus::server

@@ -21,6 +21,8 @@ namespace {
 // all the same, and its lease after it.
 constexpr unsigned kGraceSeconds = 3;
 
+constexpr std::string_view kSet = "--set=";
+
 void say(std::string_view line) { std::cerr << line << std::endl; }
 
 template <typename T>
@@ -30,13 +32,25 @@ bool read_number(const std::string& text, T& value) {
   return parsed.ec == std::errc() && parsed.ptr == end;
 }
 
-Status run_role(const std::vector<std::string>& arguments, const WorkloadFactory& factory,
+// Takes "--set=KEY=VALUE" words out of the others.
+std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
+  std::vector<std::string> overrides;
+  std::erase_if(arguments, [&](const std::string& word) {
+    if (!word.starts_with(kSet)) return false;
+    overrides.push_back(word.substr(kSet.size()));
+    return true;
+  });
+  return overrides;
+}
+
+Status run_role(std::vector<std::string> arguments, const WorkloadFactory& factory,
                 const std::stop_token& stop) {
-  const Status usage(
-      ErrorCode::kInvalidArgument,
-      "usage: worker CONFIG REGION INDEX [FILE|- [FOLDER STEP...]] | evaluate CONFIG [REQUEST]");
+  const Status usage(ErrorCode::kInvalidArgument,
+                     "usage: worker CONFIG REGION INDEX [FILE|- [FOLDER STEP...]] | evaluate CONFIG "
+                     "[REQUEST]; each with --set=KEY=VALUE");
+  const std::vector<std::string> overrides = take_overrides(arguments);
   if (arguments.size() < 2) return usage;
-  const auto config = core::load_config(arguments[1]);
+  const auto config = core::load_config(arguments[1], overrides);
   if (!config.ok()) return config.status();
 
   if (arguments[0] == "evaluate" && arguments.size() <= 3) {

@@ -35,6 +35,8 @@ TEST(ProgramTest, ExitCodesSayWhatIsWrong) {
   EXPECT_EQ(run({"worker", config, "frankfurt", "0", "-", "folder", "1", "x"}), 4);
   EXPECT_EQ(run({"worker", config, "frankfurt", "0", "-", config, "1"}), 4);  // A file is no folder.
   EXPECT_EQ(run({"worker", config, "paris", "0"}), 4);
+  EXPECT_EQ(run({"worker", config, "frankfurt", "0", "--set=no.such.key=1"}), 4);
+  EXPECT_EQ(run({"worker", config, "frankfurt", "7", "--set=regions[0].workers=8"}), 3);
   EXPECT_EQ(run({"worker", config + ".not-there", "frankfurt", "0"}), 4);
   EXPECT_EQ(run({"worker", config, "frankfurt", "0"}), 3);  // Nobody answers.
   EXPECT_EQ(run({"evaluate", config, "shared frankfurt"}), 3);
