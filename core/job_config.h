@@ -155,7 +155,7 @@ struct TrainerConfig {
 };
 
 struct LimitsConfig {
-  std::uint64_t message_bytes = 256ull << 20;    // The largest message accepted.
+  std::uint64_t message_bytes = 256ull << 20;  // The largest message accepted.
   Duration operation_timeout = std::chrono::seconds(30);
 };
 
