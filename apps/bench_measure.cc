@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "compression/codec.h"
-#include "compression/delta.h"
+#include "compression/marks.h"
 #include "core/units.h"
 
 namespace isthmus::apps {
@@ -82,13 +82,8 @@ Result<PathRow> CodecBench::measure_delta(const CodecChoice& choice, const Backe
   compression::CodecState state;
   Status status;
   const auto pass = [&] {
-    const auto bytes =
-        compression::encode_delta(input_.span(), view, {}, *codec, state, work_.span(), record_.span());
-    if (!bytes.ok()) {
-      status = bytes.status();
-      return;
-    }
-    status = codec->accumulate(record_.span().first(*bytes), 1.0f, view);
+    const auto bytes = codec->encode_delta(input_.span(), view, view, state, record_.span());
+    if (!bytes.ok()) status = bytes.status();
   };
   // The same change each time: a view that had caught up would leave another kind of numbers to encode.
   const Pace pace = timer.measure(pass, [&] { std::ranges::fill(view, 0.0f); });
@@ -105,8 +100,13 @@ PathRow CodecBench::measure_select(double keep, const BackendChoice& backend, Be
   const std::span<const float> in = input_.span();
   const float threshold = threshold_of(keep);
   auto* const indices = reinterpret_cast<std::uint32_t*>(record_.span().data());
-  const Pace pace =
-      timer.measure([&] { backend.kernels->select(in.data(), in.size(), threshold, indices, in.size()); });
+  const Pace pace = timer.measure([&] {
+    std::uint32_t* next = indices;
+    compression::for_each_mark({in}, *backend.kernels, threshold, [&](std::size_t index) {
+      *next++ = static_cast<std::uint32_t>(index);
+      return true;
+    });
+  });
   return {"select " + core::exact_share(keep), {}, backend.name, {}, pace};
 }
 

@@ -94,7 +94,9 @@ std::string cadence(const core::SyncConfig& sync) {
 
 std::string codec_name(const core::CodecConfig& codec) {
   const std::string name(core::to_string(codec.kind));
-  return codec.kind == core::CodecKind::kTopk ? name + " " + core::exact_share(codec.keep) : name;
+  return codec.kind == core::CodecKind::kTopk || codec.kind == core::CodecKind::kRandk
+             ? name + " " + core::exact_share(codec.keep)
+             : name;
 }
 
 // How many times fewer; "" when that says nothing.

@@ -1,46 +1,35 @@
 #include "compression/float_codec.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "core/check.h"
 
 namespace isthmus::compression {
 
-FloatCodec::FloatCodec(CodecId id, const Kernels& kernels)
-    : DenseCodec(kernels), id_(id), width_(2), finite_(kernels.finite_f16), add_(kernels.add_f16) {
-  if (id == CodecId::kFp32) {
-    width_ = 4;
-    finite_ = kernels.finite_f32;
-    add_ = kernels.add_f32;
-  } else if (id == CodecId::kBf16) {
-    finite_ = kernels.finite_bf16;
-    add_ = kernels.add_bf16;
-  } else {
-    ISTHMUS_CHECK(id == CodecId::kFp16);
-  }
+FloatCodec::FloatCodec(CodecId id, const Kernels& kernels) : DenseCodec(kernels), id_(id) {
+  ISTHMUS_CHECK(id == CodecId::kFp32 || id == CodecId::kFp16 || id == CodecId::kBf16);
 }
 
-std::size_t FloatCodec::encode(std::span<const float> in, CodecState&, std::span<std::byte> out) const {
-  const std::size_t bytes = max_encoded_bytes(in.size());
-  ISTHMUS_CHECK(out.size() >= bytes);
+void FloatCodec::encode_piece(std::span<const float> in, const Place&, std::byte* out) const {
   if (id_ == CodecId::kFp32) {
-    const auto source = std::as_bytes(in);
-    std::copy(source.begin(), source.end(), out.begin());
+    std::memcpy(out, in.data(), in.size_bytes());
   } else if (id_ == CodecId::kFp16) {
-    kernels().to_f16(in.data(), in.size(), out.data());
+    kernels().to_f16(in.data(), in.size(), out);
   } else {
-    kernels().to_bf16(in.data(), in.size(), out.data());
+    kernels().to_bf16(in.data(), in.size(), out);
   }
-  return bytes;
 }
 
-Status FloatCodec::check_values(std::span<const std::byte> in, std::size_t elements) const {
-  if (finite_(in.data(), elements)) return {};
+Status FloatCodec::check_values(std::span<const std::byte> body, std::size_t elements) const {
+  if (id_ != CodecId::kFp32 || kernels().finite_f32(body.data(), elements)) return {};
   return {ErrorCode::kCorruption, "record with a value that is not finite"};
 }
 
-void FloatCodec::add(std::span<const std::byte> in, float weight, std::span<float> sum) const {
-  add_(in.data(), sum.size(), weight, sum.data());
+void FloatCodec::add(const std::byte* in, const Place&, float weight, std::span<float> sum) const {
+  const Kernels::Add kernel = id_ == CodecId::kFp32   ? kernels().add_f32
+                              : id_ == CodecId::kFp16 ? kernels().add_f16
+                                                      : kernels().add_bf16;
+  kernel(in, sum.size(), weight, sum.data());
 }
 
 }  // namespace isthmus::compression

@@ -2,7 +2,9 @@
 //
 // Threads: immutable.
 // Memory:  as dense_codec.h.
-// Errors:  kCorruption for a record of the wrong size, or with Inf or NaN.
+// Errors:  kCorruption for a record of the wrong size, or an fp32 one with Inf or NaN. In 16 bits every
+// pattern
+//          is a finite number (kernels/float16.h).
 
 #pragma once
 
@@ -16,17 +18,16 @@ class FloatCodec final : public DenseCodec {
   FloatCodec(CodecId id, const Kernels& kernels);
 
   CodecId id() const noexcept override { return id_; }
-  std::size_t max_encoded_bytes(std::size_t elements) const noexcept override { return elements * width_; }
-  std::size_t encode(std::span<const float> in, CodecState& state, std::span<std::byte> out) const override;
 
  private:
-  Status check_values(std::span<const std::byte> in, std::size_t elements) const override;
-  void add(std::span<const std::byte> in, float weight, std::span<float> sum) const override;
+  std::size_t body_bytes(std::size_t elements) const noexcept override {
+    return elements * (id_ == CodecId::kFp32 ? 4 : 2);
+  }
+  void encode_piece(std::span<const float> in, const Place& place, std::byte* out) const override;
+  Status check_values(std::span<const std::byte> body, std::size_t elements) const override;
+  void add(const std::byte* in, const Place& place, float weight, std::span<float> sum) const override;
 
   CodecId id_;
-  std::size_t width_;  // Bytes an element.
-  bool (*finite_)(const std::byte* in, std::size_t n);
-  void (*add_)(const std::byte* in, std::size_t n, float weight, float* sum);
 };
 
 }  // namespace isthmus::compression

@@ -1,68 +1,45 @@
 #include "compression/int8_codec.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 #include <string>
 
-#include "core/check.h"
+#include "compression/kernels/blocks.h"
 
 namespace isthmus::compression {
 namespace {
 
-constexpr std::size_t kBlock = 256;
-constexpr std::size_t kScaleBytes = sizeof(float);
-constexpr float kMinScale = std::numeric_limits<float>::min();
-constexpr float kMaxScale = std::numeric_limits<float>::max() / 128.0f;
-
-float scale_for(float largest) {
-  if (largest == 0.0f) return 0.0f;
-  return std::clamp(largest / 127.0f, kMinScale, kMaxScale);
-}
-
-float load_scale(const std::byte* in) {
-  float scale;
-  std::memcpy(&scale, in, kScaleBytes);
-  return scale;
-}
+static_assert(sizeof(float) == kInt8ScaleBytes);
 
 }  // namespace
 
-std::size_t Int8Codec::max_encoded_bytes(std::size_t elements) const noexcept {
-  return elements + (elements / kBlock + (elements % kBlock != 0)) * kScaleBytes;
+bool is_int8_scale(const std::byte* in) noexcept {
+  float scale;
+  std::memcpy(&scale, in, kInt8ScaleBytes);
+  // Written so that NaN fails.
+  return scale == 0.0f || (scale >= kInt8MinScale && scale <= kInt8MaxScale);
 }
 
-std::size_t Int8Codec::encode(std::span<const float> in, CodecState&, std::span<std::byte> out) const {
-  static_assert(kBlock == kAlignment);
-  ISTHMUS_CHECK(out.size() >= max_encoded_bytes(in.size()));
-  std::byte* to = out.data();
-  for (std::size_t at = 0; at < in.size(); at += kBlock) {
-    const std::size_t length = std::min(kBlock, in.size() - at);
-    const float scale = scale_for(kernels().max_abs(in.data() + at, length));
-    std::memcpy(to, &scale, kScaleBytes);
-    kernels().to_i8(in.data() + at, length, scale == 0.0f ? 0.0f : 1.0f / scale, to + kScaleBytes);
-    to += kScaleBytes + length;
-  }
-  return static_cast<std::size_t>(to - out.data());
+std::size_t Int8Codec::body_bytes(std::size_t elements) const noexcept {
+  return elements + (elements / kInt8Block + (elements % kInt8Block != 0)) * kInt8ScaleBytes;
 }
 
-Status Int8Codec::check_values(std::span<const std::byte> in, std::size_t elements) const {
-  for (std::size_t block = 0; block * kBlock < elements; ++block) {
-    const float scale = load_scale(in.data() + block * (kScaleBytes + kBlock));
-    // Written so that NaN fails.
-    if (scale == 0.0f || (scale >= kMinScale && scale <= kMaxScale)) continue;
+void Int8Codec::encode_piece(std::span<const float> in, const Place& place, std::byte* out) const {
+  std::uint16_t random[kPiece];
+  const bool stochastic = rounding_ == core::Rounding::kStochastic;
+  if (stochastic) draw_rounding(in.size(), place, random);
+  kernels().encode_i8(in.data(), in.size(), stochastic ? random : nullptr, out);
+}
+
+Status Int8Codec::check_values(std::span<const std::byte> body, std::size_t elements) const {
+  for (std::size_t block = 0; block * kInt8Block < elements; ++block) {
+    if (is_int8_scale(body.data() + block * (kInt8ScaleBytes + kInt8Block))) continue;
     return {ErrorCode::kCorruption, "int8 record: bad scale in block " + std::to_string(block)};
   }
   return {};
 }
 
-void Int8Codec::add(std::span<const std::byte> in, float weight, std::span<float> sum) const {
-  const std::byte* from = in.data();
-  for (std::size_t at = 0; at < sum.size(); at += kBlock) {
-    const std::size_t length = std::min(kBlock, sum.size() - at);
-    kernels().add_i8(from + kScaleBytes, length, load_scale(from), weight, sum.data() + at);
-    from += kScaleBytes + length;
-  }
+void Int8Codec::add(const std::byte* in, const Place&, float weight, std::span<float> sum) const {
+  kernels().add_i8(in, sum.size(), weight, sum.data());
 }
 
 }  // namespace isthmus::compression

@@ -26,10 +26,11 @@ struct DenseKind {
   double levels;
   double nmse;
 };
+constexpr double kFp16Nmse = 4.3e-8;  // Of topk's values too.
 // Cheapest first: where two lose the same, the cheaper is taken.
 constexpr DenseKind kDense[] = {
     {CodecKind::kInt8, 256, 127, 0},
-    {CodecKind::kFp16, 0, 0, 4.3e-8},
+    {CodecKind::kFp16, 0, 0, kFp16Nmse},
     {CodecKind::kFp32, 0, 0, 0},
 };
 
@@ -76,7 +77,8 @@ class Slice {
     const double above =
         above_[bin] > next ? MagnitudeHistogram::reaching(threshold, bin, above_[bin], next) : next;
     const double left = std::max(threshold, MagnitudeHistogram::lower_bound(bin));
-    const double lost = below_[bin] + (above_[bin] - above) * MagnitudeHistogram::mean_square(bin, left);
+    const double dropped = below_[bin] + (above_[bin] - above) * MagnitudeHistogram::mean_square(bin, left);
+    const double lost = dropped + kFp16Nmse * std::max(energy_ - dropped, 0.0);
     const auto kept = std::clamp(static_cast<std::uint64_t>(std::llround(above)),
                                  std::min(least_kept_, change_.elements), change_.elements);
     CodecConfig config{CodecKind::kTopk};

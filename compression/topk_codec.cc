@@ -1,25 +1,28 @@
 #include "compression/topk_codec.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 
 #include "compression/kernels/float16.h"
+#include "compression/marks.h"
+#include "compression/rice.h"
+#include "compression/topk_writer.h"
 #include "core/check.h"
 
 namespace isthmus::compression {
 namespace {
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t);  // The number of elements kept.
-constexpr std::size_t kIndexBytes = sizeof(std::uint32_t);
-constexpr std::size_t kValueBytes = sizeof(std::uint16_t);
+// record := kind:u8 count:u32 block × ⌈count / 256⌉
+constexpr std::size_t kHeaderBytes = 5;
 
-// A sample: this many elements at this many places.
-constexpr std::size_t kLine = 16;
-constexpr std::size_t kLines = 4096;
+// Of fewer elements even the right threshold seldom keeps 0.9 to 1.1 times as many: they are counted.
+constexpr std::size_t kFewestByThreshold = 64;
+
+constexpr std::uint32_t kInfinityBits = 0x7f800000u;
+constexpr std::size_t kAllTies = std::numeric_limits<std::size_t>::max();
 
 template <typename T>
 T load(const std::byte* in) {
@@ -28,181 +31,187 @@ T load(const std::byte* in) {
   return value;
 }
 
-// How many elements a threshold should let pass so that `wanted` of them can be chosen exactly.
-std::size_t aim_for(std::size_t wanted) { return wanted + wanted / 8 + 1; }
+bool too_few(double count, std::size_t wanted) { return count * 10 < static_cast<double>(wanted) * 9; }
 
-bool too_few(std::size_t found, std::size_t wanted) { return found * 10 < wanted * 9; }
+std::size_t blocks_of(std::size_t count) { return count / kTopkBlock + (count % kTopkBlock != 0); }
 
-// Spreads the bits of a counter: splitmix64's finaliser.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-// The magnitude of about the `rank`-th largest element, from up to 64 Ki of them. A large slice is cut into
-// strata and a cache line is read at an irregular place of each: a regular stride would see only some columns
-// of a matrix.
-float sampled_threshold(std::span<const float> in, std::size_t rank) {
-  std::vector<float> sample;
-  const auto take = [&](std::size_t first, std::size_t count) {
-    for (std::size_t i = first; i < first + count; ++i) sample.push_back(std::fabs(in[i]));
-  };
-  if (in.size() <= kLine * kLines) {
-    sample.reserve(in.size());
-    take(0, in.size());
-  } else {
-    sample.reserve(kLine * kLines);
-    const std::size_t stratum = in.size() / kLines;
-    for (std::size_t line = 0; line < kLines; ++line) {
-      take(line * stratum + mix(line) % (stratum - kLine + 1), kLine);
-    }
-  }
-  const double share = static_cast<double>(rank) / static_cast<double>(in.size());
-  const auto at =
-      std::min(static_cast<std::size_t>(share * static_cast<double>(sample.size())), sample.size() - 1);
-  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(at), sample.end(),
-                   std::greater<>());
-  return std::max(sample[at], kHalfSmallest);
-}
-
-// Keeps the `wanted` largest of `picked`, the lower index first among equals, in ascending order. Returns the
-// threshold to try next time: this call's exact one where that is known, else a corrected guess.
-float cut(std::span<const float> in, std::size_t wanted, float threshold,
-          std::vector<std::uint32_t>& picked) {
-  const std::size_t aim = aim_for(wanted);
-  std::vector<float> magnitudes;
-  magnitudes.reserve(picked.size());
-  for (const std::uint32_t index : picked) magnitudes.push_back(std::fabs(in[index]));
-
-  float next;
-  auto end = magnitudes.end();
-  if (picked.size() >= aim) {
-    const auto last = magnitudes.begin() + static_cast<std::ptrdiff_t>(aim - 1);
-    std::nth_element(magnitudes.begin(), last, end, std::greater<>());
-    next = *last;
-    end = last + 1;
-  } else {
-    // An eighth: near the tail of a bell curve a count moves some eight times as fast as its threshold.
-    const double reached = static_cast<double>(picked.size()) / static_cast<double>(aim);
-    next = std::max(threshold * static_cast<float>(std::pow(reached, 0.125)), kHalfSmallest);
-  }
-  if (picked.size() <= wanted) return next;
-
-  const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(wanted - 1);
-  std::nth_element(magnitudes.begin(), kth, end, std::greater<>());
-  const float bound = *kth;
-  const auto above = std::count_if(magnitudes.begin(), kth, [&](float m) { return m > bound; });
-  std::size_t ties = wanted - static_cast<std::size_t>(above);
-  std::erase_if(picked, [&](std::uint32_t index) {
-    const float magnitude = std::fabs(in[index]);
-    if (magnitude != bound) return magnitude < bound;
-    if (ties == 0) return true;
-    --ties;
-    return false;
-  });
-  return next;
-}
+Status bad(std::string what) { return {ErrorCode::kCorruption, "topk record: " + std::move(what)}; }
 
 }  // namespace
 
-std::size_t TopkCodec::wanted(std::size_t elements) const noexcept {
-  if (elements == 0) return 0;
-  const double share = std::round(keep_ * static_cast<double>(elements));
-  return static_cast<std::size_t>(std::clamp(share, 1.0, static_cast<double>(elements)));
+// One walk over all elements.
+struct TopkCodec::Pass {
+  float threshold = 0.0f;
+  std::size_t count = 0;      // Kept, that is.
+  double log2_sum = 0.0;      // Of magnitude / threshold, of those.
+  std::size_t looked_at = 0;  // Fewer than all: too many were worth keeping.
+  bool finite = true;
+  std::size_t bytes = 0;
+
+  // How many there would have been in all.
+  double estimate(std::size_t elements) const {
+    return static_cast<double>(count) * static_cast<double>(elements) / static_cast<double>(looked_at);
+  }
+  double fall() const { return tail_fall(static_cast<double>(count), log2_sum); }
+};
+
+std::size_t TopkCodec::most_kept(std::size_t elements) const noexcept {
+  const std::size_t k = wanted(elements);
+  return std::min(k + k / 10, elements);
 }
 
+// All blocks coded with one parameter b take at most elements / 2^b zeros and count * (1 + b) other bits;
+// each with its best one takes no more.
 std::size_t TopkCodec::max_encoded_bytes(std::size_t elements) const noexcept {
-  return kHeaderBytes + wanted(elements) * (kIndexBytes + kValueBytes);
+  const std::size_t count = most_kept(elements);
+  if (count == 0) return kHeaderBytes;
+  const auto parameter = static_cast<std::size_t>(std::bit_width(elements / count) - 1);
+  const std::size_t bits = (elements >> parameter) + count * (1 + parameter);
+  return kHeaderBytes + blocks_of(count) * (kTopkBlockHeader + 1) + bits / 8 + kept_bytes(values_, count);
 }
 
-std::vector<std::uint32_t> TopkCodec::select(std::span<const float> in, float threshold) const {
-  std::vector<std::uint32_t> found(std::min(in.size(), 2 * wanted(in.size()) + 64));
-  const std::size_t count = kernels_.select(in.data(), in.size(), threshold, found.data(), found.size());
-  const bool complete = count <= found.size();
-  found.resize(count);
-  if (!complete) kernels_.select(in.data(), in.size(), threshold, found.data(), found.size());
-  return found;
+TopkCodec::Pass TopkCodec::run(const Change& change, const Cut& cut, std::span<std::byte> out) const {
+  const std::size_t most = most_kept(change.size());
+  const std::uint32_t at_threshold = std::bit_cast<std::uint32_t>(cut.magnitude);
+  TopkWriter writer(values_, kernels_, out.data() + kHeaderBytes, change.moved);
+  Pass pass{.threshold = cut.magnitude};
+  std::size_t ties = cut.ties;
+  std::uint64_t log_sum = 0;  // In 2^-23: the bits of a float are nearly the logarithm of it.
+  bool too_many = false;
+  pass.looked_at = for_each_mark(change, kernels_, cut.magnitude, [&](std::size_t index) {
+    const float value = change.at(index);
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kSignBit;
+    pass.finite = bits < kInfinityBits || !change.is_difference();
+    if (bits == at_threshold) {
+      if (ties == 0) return true;
+      --ties;
+    }
+    too_many = pass.count == most;
+    if (too_many || !pass.finite) return false;
+    ++pass.count;
+    log_sum += bits - at_threshold;
+    writer.add(static_cast<std::uint32_t>(index), value);
+    return true;
+  });
+  pass.log2_sum = static_cast<double>(log_sum) * 0x1p-23;
+  const bool enough = !too_few(static_cast<double>(pass.count), wanted(change.size())) ||
+                      cut.magnitude <= least_kept(values_);
+  if (pass.finite && !too_many && enough) {
+    pass.bytes = kHeaderBytes + writer.finish();
+  } else {
+    writer.undo();
+  }
+  return pass;
 }
 
-std::vector<std::uint32_t> TopkCodec::candidates(std::span<const float> in, float& threshold) const {
-  const std::size_t k = wanted(in.size());
-  const bool known = threshold >= kHalfSmallest;  // False for NaN.
-  if (!known) threshold = sampled_threshold(in, aim_for(k));
-  std::vector<std::uint32_t> found = select(in, threshold);
-  if (known && too_few(found.size(), k) && threshold > kHalfSmallest) {
-    threshold = sampled_threshold(in, aim_for(k));
-    found = select(in, threshold);
-  }
-  if (too_few(found.size(), k) && threshold > kHalfSmallest) {
-    threshold = kHalfSmallest;  // The sample misled us: look at everything.
-    found = select(in, threshold);
-  }
-  return found;
+float TopkCodec::next_threshold(const Change& change, const Pass& pass) const {
+  if (pass.count == 0) return 0.0f;
+  const double ratio = pass.estimate(change.size()) / static_cast<double>(wanted(change.size()));
+  return std::max(corrected_threshold(pass.threshold, pass.fall(), ratio), least_kept(values_));
 }
 
-std::size_t TopkCodec::encode(std::span<const float> in, CodecState& state, std::span<std::byte> out) const {
-  ISTHMUS_CHECK(out.size() >= max_encoded_bytes(in.size()));
-  ISTHMUS_CHECK(in.size() <= std::numeric_limits<std::uint32_t>::max());
-  std::vector<std::uint32_t> picked;
-  if (!in.empty()) {
-    float threshold = state.threshold;
-    picked = candidates(in, threshold);
-    state.threshold = cut(in, wanted(in.size()), threshold, picked);
+// At most two tries; without bytes when neither kept the right number.
+TopkCodec::Pass TopkCodec::by_threshold(const Change& change, const CodecState& state,
+                                        std::span<std::byte> out) const {
+  const float least = least_kept(values_);
+  const std::size_t k = wanted(change.size());
+  const bool large = change.size() >= kSampleElements;
+  float threshold = state.threshold;
+  const bool known = threshold >= least && threshold <= std::numeric_limits<float>::max();  // False for NaN.
+  const auto sampled = [&] { return std::max(sampled_threshold(change, k, state.records), least); };
+  Pass pass;
+  if (k < kFewestByThreshold || (!known && !large)) return pass;
+  if (!known) threshold = sampled();
+  for (int tries = 2; tries > 0 && pass.bytes == 0 && pass.finite && threshold > 0; --tries) {
+    pass = run(change, {threshold, kAllTies}, out);
+    // A pass that stopped early, or kept next to nothing, says little of what would fit.
+    const bool telling = pass.count * 8 >= k && pass.looked_at * 2 >= change.size();
+    if (pass.bytes == 0 && tries > 1)
+      threshold = telling || !large ? next_threshold(change, pass) : sampled();
   }
-  const auto count = static_cast<std::uint32_t>(picked.size());
-  std::memcpy(out.data(), &count, kHeaderBytes);
-  std::byte* index_out = out.data() + kHeaderBytes;
-  std::byte* value_out = index_out + picked.size() * kIndexBytes;
-  for (const std::uint32_t index : picked) {
-    const std::uint16_t value = to_half(in[index]);
-    std::memcpy(index_out, &index, kIndexBytes);
-    std::memcpy(value_out, &value, kValueBytes);
-    index_out += kIndexBytes;
-    value_out += kValueBytes;
-  }
-  return static_cast<std::size_t>(value_out - out.data());
+  return pass;
 }
 
-Status TopkCodec::check(std::span<const std::byte> in, std::size_t elements) const {
-  const auto bad = [](std::string what) {
-    return Status(ErrorCode::kCorruption, "topk record: " + std::move(what));
-  };
+TopkCodec::Pass TopkCodec::by_counting(const Change& change, std::span<std::byte> out) const {
+  Pass pass;
+  const std::size_t k = wanted(change.size());
+  if (k == 0) return pass;
+  const std::optional<Cut> cut = exact_cut(change, k, kernels_);
+  if (!cut) {
+    pass.finite = false;
+    return pass;
+  }
+  const float least = least_kept(values_);
+  return run(change, cut->magnitude >= least ? *cut : Cut{least, kAllTies}, out);
+}
+
+Result<std::size_t> TopkCodec::encode_change(const Change& change, CodecState& state,
+                                             std::span<std::byte> out) const {
+  ISTHMUS_CHECK(change.size() <= std::numeric_limits<std::uint32_t>::max());
+  copy_view(change);
+  Pass pass = by_threshold(change, state, out);
+  if (pass.bytes == 0 && pass.finite) pass = by_counting(change, out);
+  if (!pass.finite) return not_finite();
+  state.threshold = next_threshold(change, pass);
+  ++state.records;
+  out[0] = kept_kind(values_);
+  const auto count = static_cast<std::uint32_t>(pass.count);
+  std::memcpy(out.data() + 1, &count, sizeof(count));
+  return std::max(pass.bytes, kHeaderBytes);
+}
+
+Result<std::vector<std::uint32_t>> TopkCodec::check(std::span<const std::byte> in,
+                                                    std::size_t elements) const {
   if (in.size() < kHeaderBytes) return bad("no count");
-  const std::uint64_t count = load<std::uint32_t>(in.data());
-  if (count > elements) {
-    return bad(std::to_string(count) + " values for " + std::to_string(elements) + " elements");
-  }
-  if (in.size() != kHeaderBytes + count * (kIndexBytes + kValueBytes)) {
-    return bad(std::to_string(in.size()) + " bytes for " + std::to_string(count) + " values");
-  }
-  const std::byte* indices = in.data() + kHeaderBytes;
+  const std::optional<core::KeptValues> values = read_kept_kind(in[0]);
+  if (!values) return bad("unknown kind of values");
+  const std::uint64_t count = load<std::uint32_t>(in.data() + 1);
+  // A value is a byte at least: nothing is allocated for more than has been sent.
+  if (count > elements || count > in.size()) return bad(std::to_string(count) + " values");
+  std::vector<std::uint32_t> indices(count);
+  in = in.subspan(kHeaderBytes);
   std::uint64_t next = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t index = load<std::uint32_t>(indices + i * kIndexBytes);
-    if (index < next || index >= elements) return bad("index out of order or out of range");
-    next = index + 1;
+  for (std::size_t done = 0; done < count;) {
+    const std::span<std::uint32_t> block =
+        std::span(indices).subspan(done, std::min(kTopkBlock, count - done));
+    if (in.size() < kTopkBlockHeader) return bad("no block header");
+    const std::size_t bit_bytes = load<std::uint16_t>(in.data() + 4);
+    const std::size_t value_bytes = kept_bytes(*values, block.size());
+    block[0] = load<std::uint32_t>(in.data());
+    if (block[0] < next || block[0] >= elements) return bad("index out of order or out of range");
+    if (in.size() - kTopkBlockHeader < bit_bytes + value_bytes) return bad("too short");
+    const std::span<const std::byte> bits = in.subspan(kTopkBlockHeader, bit_bytes);
+    if (!rice_decode(bits, static_cast<unsigned>(in[6]), elements, block)) return bad("bad gaps");
+    in = in.subspan(kTopkBlockHeader + bit_bytes);
+    if (!check_kept(*values, kernels_, in.data(), block.size())) return bad("bad values");
+    in = in.subspan(value_bytes);
+    next = std::uint64_t{block.back()} + 1;
+    done += block.size();
   }
-  if (!kernels_.finite_f16(indices + count * kIndexBytes, count)) return bad("a value is not finite");
-  return {};
+  if (!in.empty()) return bad("too long");
+  return indices;
 }
 
 Status TopkCodec::accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const {
-  ISTHMUS_RETURN_IF_ERROR(check(in, sum.size()));
-  const std::size_t count = load<std::uint32_t>(in.data());
-  const std::byte* indices = in.data() + kHeaderBytes;
-  const std::byte* values = indices + count * kIndexBytes;
-  for (std::size_t i = 0; i < count; ++i) {
-    // + 0.0f: as in the kernels, a decoded zero has no sign.
-    const float decoded = from_half(load<std::uint16_t>(values + i * kValueBytes)) + 0.0f;
-    sum[load<std::uint32_t>(indices + i * kIndexBytes)] += weight * decoded;
+  Result<std::vector<std::uint32_t>> indices = check(in, sum.size());
+  if (!indices.ok()) return std::move(indices).status();
+  const core::KeptValues values = *read_kept_kind(in[0]);
+  const std::byte* from = in.data() + kHeaderBytes;
+  float decoded[kTopkBlock];
+  for (std::size_t done = 0; done < indices->size();) {
+    const std::size_t n = std::min(kTopkBlock, indices->size() - done);
+    from += kTopkBlockHeader + load<std::uint16_t>(from + 4);
+    decode_kept(values, kernels_, from, n, decoded);
+    for (std::size_t i = 0; i < n; ++i) sum[(*indices)[done + i]] += weight * decoded[i];
+    from += kept_bytes(values, n);
+    done += n;
   }
   return {};
 }
 
 Status TopkCodec::decode(std::span<const std::byte> in, std::span<float> out) const {
-  ISTHMUS_RETURN_IF_ERROR(check(in, out.size()));
+  // A refused record must leave `out` as it was, and zeros are needed before the first value.
+  if (const auto indices = check(in, out.size()); !indices.ok()) return indices.status();
   std::fill(out.begin(), out.end(), 0.0f);
   return accumulate(in, 1.0f, out);
 }

@@ -1,44 +1,59 @@
-// topk: the largest elements only, as index and fp16 value; the rest stays with the sender.
+// topk: the largest elements only, as Rice-coded index and value; the rest stays with the sender.
 //
-// k = round(keep * elements), at least 1. One pass takes what reaches a threshold meant to let k and an
-// eighth pass; of those the k largest are kept exactly, the lower index first among equals. The threshold
-// comes from the state or, when there is none or it lets too few pass, from a sample of the slice. So a
-// record has k elements, or down to 0.9 k when the threshold was a little high, or fewer when fewer are worth
-// sending: an element whose fp16 value is zero is never sent.
+// k = round(keep * elements), at least 1. A pass keeps everything that reaches a threshold; from 0.9 k to 1.1
+// k elements are good enough. The threshold comes from the state, or from a sample of the slice. When it does
+// not fit, it is corrected and tried once more, and then the k largest are found by counting, the lower index
+// first among equals. Fewer are kept only where fewer are worth sending: an element whose value would be
+// encoded as zero never is.
 //
 // Threads: immutable.
-// Memory:  encode() allocates scratch of some 16 bytes for each element kept.
-// Errors:  kCorruption for a record of the wrong size, indices that do not ascend or are out of range, values
-//          that are not finite.
+// Memory:  encode_delta() that moves a view allocates 8 bytes for each element kept, a sample 256 KiB;
+// decoding 4
+//          bytes for each element of the record.
+// Errors:  kCorruption for a record of the wrong size, indices that do not ascend or are out of range, bits
+// that no
+//          encoder writes, values that are not finite.
 
 #pragma once
 
 #include <vector>
 
 #include "compression/codec.h"
+#include "compression/kept_values.h"
 #include "compression/kernels/kernels.h"
+#include "compression/threshold.h"
 
 namespace isthmus::compression {
 
 class TopkCodec final : public Codec {
  public:
-  // REQUIRES: 0 < keep <= 1. Decoding does not depend on it.
-  TopkCodec(double keep, const Kernels& kernels) : keep_(keep), kernels_(kernels) {}
+  // REQUIRES: 0 < keep <= 1. Decoding depends on neither.
+  TopkCodec(double keep, core::KeptValues values, const Kernels& kernels)
+      : keep_(keep), values_(values), kernels_(kernels) {}
 
   CodecId id() const noexcept override { return CodecId::kTopk; }
   std::size_t max_encoded_bytes(std::size_t elements) const noexcept override;
-  std::size_t encode(std::span<const float> in, CodecState& state, std::span<std::byte> out) const override;
   Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const override;
   Status decode(std::span<const std::byte> in, std::span<float> out) const override;
 
  private:
-  std::size_t wanted(std::size_t elements) const noexcept;
-  // The indices of all elements that reach `threshold`, ascending.
-  std::vector<std::uint32_t> select(std::span<const float> in, float threshold) const;
-  std::vector<std::uint32_t> candidates(std::span<const float> in, float& threshold) const;
-  Status check(std::span<const std::byte> in, std::size_t elements) const;
+  struct Pass;
+
+  Result<std::size_t> encode_change(const Change& change, CodecState& state,
+                                    std::span<std::byte> out) const override;
+  std::size_t wanted(std::size_t elements) const noexcept { return kept_count(keep_, elements); }
+  std::size_t most_kept(std::size_t elements) const noexcept;
+  Pass by_threshold(const Change& change, const CodecState& state, std::span<std::byte> out) const;
+  Pass by_counting(const Change& change, std::span<std::byte> out) const;
+  // Writes all that a cut keeps; without a trace when those are too many or, for want of a lower threshold,
+  // too few.
+  Pass run(const Change& change, const Cut& cut, std::span<std::byte> out) const;
+  float next_threshold(const Change& change, const Pass& pass) const;
+  // Checks a record whole; its indices.
+  Result<std::vector<std::uint32_t>> check(std::span<const std::byte> in, std::size_t elements) const;
 
   double keep_;
+  core::KeptValues values_;
   const Kernels& kernels_;
 };
 

@@ -110,6 +110,20 @@ void check_sync(const SyncConfig& sync, Problems& problems) {
   }
 }
 
+// Inside a region nobody remembers what a codec lost: it must be little, and with int8 it is.
+void check_compression(const CompressionConfig& compression, Problems& problems) {
+  switch (compression.lan.kind) {
+    case CodecKind::kFp32:
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+    case CodecKind::kInt8: return;
+    default: break;
+  }
+  problems.push_back(
+      {"compression.lan.codec", std::string(to_string(compression.lan.kind)) +
+                                    " is for links between regions; use fp32, fp16, bf16 or int8"});
+}
+
 void check_links(const LinksConfig& links, Problems& problems) {
   if (links.silence < 2 * links.heartbeat) {
     problems.push_back({"links.silence", exact_duration(links.silence) + " is less than two heartbeats of " +
@@ -154,11 +168,7 @@ std::vector<ConfigProblem> find_problems(const JobConfig& config) {
   check_sync(config.sync, problems);
   check_links(config.links, problems);
   check_trainer(config.trainer, problems);
-  // Inside a region nobody remembers what a sparse codec dropped: it would be lost, not late.
-  if (config.compression.lan.kind == CodecKind::kTopk) {
-    problems.push_back(
-        {"compression.lan.codec", "topk is for links between regions; use fp32, fp16, bf16 or int8"});
-  }
+  check_compression(config.compression, problems);
   const std::uint64_t needed = config.slice_elements * sizeof(float) + kMessageOverheadBytes;
   if (config.limits.message_bytes < needed) {
     problems.push_back({"limits.message", exact_bytes(config.limits.message_bytes) +

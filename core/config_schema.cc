@@ -97,8 +97,12 @@ void visit_sync(ConfigFields& f, SyncConfig& sync) {
 
 void visit_codec(ConfigFields& f, CodecConfig& codec) {
   f.choice("codec", codec.kind);
-  if (f.applies("keep", codec.kind == CodecKind::kTopk, "codec: topk"))
-    f.share("keep", codec.keep, {1e-6, 1.0});
+  const bool sparse = codec.kind == CodecKind::kTopk || codec.kind == CodecKind::kRandk;
+  const bool rounds = codec.kind == CodecKind::kInt8 || codec.kind == CodecKind::kInt4;
+  if (f.applies("keep", sparse, "codec: topk or randk")) f.share("keep", codec.keep, {1e-6, 1.0});
+  if (f.applies("values", sparse, "codec: topk or randk")) f.choice("values", codec.values);
+  if (f.applies("rounding", rounds, "codec: int8 or int4")) f.choice("rounding", codec.rounding);
+  if (f.applies("rotate", codec.kind == CodecKind::kInt4, "codec: int4")) f.flag("rotate", codec.rotate);
 }
 
 void visit_compression(ConfigFields& f, CompressionConfig& compression) {

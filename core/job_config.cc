@@ -46,7 +46,10 @@ constexpr std::string_view kSchedules[] = {"constant", "linear", "cosine", "step
 constexpr std::string_view kStrategies[] = {"outer", "lockstep"};
 constexpr std::string_view kWeights[] = {"samples", "equal", "undivided"};
 constexpr std::string_view kActions[] = {"halt", "continue"};
-constexpr std::string_view kCodecs[] = {"fp32", "fp16", "bf16", "int8", "topk"};
+constexpr std::string_view kCodecs[] = {"fp32", "fp16", "bf16", "int8", "int4",
+                                        "fp4",  "sign", "topk", "randk"};
+constexpr std::string_view kValues[] = {"fp32", "fp16", "int8"};
+constexpr std::string_view kRoundings[] = {"nearest", "stochastic"};
 constexpr std::string_view kSplits[] = {"iid", "dirichlet"};
 
 static_assert(std::size(kPolicies) == index(CommitPolicyKind::kAsync) + 1);
@@ -55,7 +58,9 @@ static_assert(std::size(kSchedules) == index(ScheduleKind::kStep) + 1);
 static_assert(std::size(kStrategies) == index(SyncStrategy::kLockstep) + 1);
 static_assert(std::size(kWeights) == index(RegionWeight::kUndivided) + 1);
 static_assert(std::size(kActions) == index(HardBoundAction::kContinue) + 1);
-static_assert(std::size(kCodecs) == index(CodecKind::kTopk) + 1);
+static_assert(std::size(kCodecs) == index(CodecKind::kRandk) + 1);
+static_assert(std::size(kValues) == index(KeptValues::kInt8) + 1);
+static_assert(std::size(kRoundings) == index(Rounding::kStochastic) + 1);
 static_assert(std::size(kSplits) == index(SplitKind::kDirichlet) + 1);
 
 }  // namespace
@@ -106,6 +111,8 @@ std::span<const std::string_view> names_of(SyncStrategy) { return kStrategies; }
 std::span<const std::string_view> names_of(RegionWeight) { return kWeights; }
 std::span<const std::string_view> names_of(HardBoundAction) { return kActions; }
 std::span<const std::string_view> names_of(CodecKind) { return kCodecs; }
+std::span<const std::string_view> names_of(KeptValues) { return kValues; }
+std::span<const std::string_view> names_of(Rounding) { return kRoundings; }
 std::span<const std::string_view> names_of(SplitKind) { return kSplits; }
 
 }  // namespace isthmus::core

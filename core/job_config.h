@@ -87,10 +87,15 @@ struct SyncConfig {
   HardBoundAction then = HardBoundAction::kHalt;
 };
 
-enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kTopk };
+enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kInt4, kFp4, kSign, kTopk, kRandk };
+enum class KeptValues { kFp32, kFp16, kInt8 };
+enum class Rounding { kNearest, kStochastic };
 struct CodecConfig {
   CodecKind kind = CodecKind::kFp32;
-  double keep = 0.01;  // topk: share of the elements kept. (0, 1]
+  double keep = 0.01;                      // topk, randk: share of the elements kept. (0, 1]
+  KeptValues values = KeptValues::kFp16;   // topk, randk: how those travel.
+  Rounding rounding = Rounding::kNearest;  // int8, int4
+  bool rotate = false;  // int4: mixes elements first, so that none stands out of its block.
 };
 struct CompressionConfig {
   CodecConfig lan;
@@ -167,6 +172,8 @@ std::span<const std::string_view> names_of(SyncStrategy);
 std::span<const std::string_view> names_of(RegionWeight);
 std::span<const std::string_view> names_of(HardBoundAction);
 std::span<const std::string_view> names_of(CodecKind);
+std::span<const std::string_view> names_of(KeptValues);
+std::span<const std::string_view> names_of(Rounding);
 std::span<const std::string_view> names_of(SplitKind);
 
 template <typename E>

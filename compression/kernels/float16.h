@@ -1,7 +1,8 @@
 // One float to and from 16 bits, in integer arithmetic: what every backend must reproduce.
 //
 // Narrowing rounds to nearest even and saturates: a value beyond the format's largest finite value becomes
-// that value, never Inf. Widening is exact for every finite pattern; Inf and NaN patterns are refused before.
+// that value, never Inf. Widening is exact for every finite pattern; an Inf or NaN pattern, which no encoder
+// writes, is read as the largest finite value: so no record has to be searched for them before it is added.
 // No step makes or reads a subnormal float, so a flush-to-zero mode changes nothing.
 //
 // Threads: any.  Memory: none.  Errors: none.
@@ -19,8 +20,8 @@ inline constexpr std::uint32_t kHalfMaxBits = 0x477fe000u;        // 65504.0f
 inline constexpr std::uint32_t kHalfMinNormalBits = 0x38800000u;  // 2^-14
 inline constexpr std::uint32_t kHalfBias = 112u << 23;            // 127 - 15, in a float's exponent field
 inline constexpr std::uint32_t kBf16MaxBits = 0x7f7f0000u;        // the largest finite bf16
-inline constexpr std::uint16_t kHalfExponent = 0x7c00;
-inline constexpr std::uint16_t kBf16Exponent = 0x7f80;
+inline constexpr std::uint16_t kHalfMax = 0x7bff;
+inline constexpr std::uint16_t kBf16Max = 0x7f7f;
 
 // The smallest magnitude that is not zero in fp16: just above half of 2^-24.
 inline constexpr float kHalfSmallest = std::bit_cast<float>(0x33000001u);
@@ -42,7 +43,7 @@ inline std::uint16_t to_half(float value) noexcept {
 
 inline float from_half(std::uint16_t half) noexcept {
   const std::uint32_t sign = (half & 0x8000u) << 16;
-  const std::uint32_t shifted = (half & 0x7fffu) << 13;
+  const std::uint32_t shifted = std::min<std::uint32_t>(half & 0x7fffu, kHalfMax) << 13;
   std::uint32_t magnitude = shifted + kHalfBias;
   if (shifted < (1u << 23)) {
     // A subnormal half: give it a hidden bit, then subtract what that added.
@@ -60,7 +61,9 @@ inline std::uint16_t to_bf16(float value) noexcept {
 }
 
 inline float from_bf16(std::uint16_t value) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+  const std::uint32_t sign = value & 0x8000u;
+  const std::uint32_t magnitude = std::min<std::uint32_t>(value & 0x7fffu, kBf16Max);
+  return std::bit_cast<float>((magnitude | sign) << 16);
 }
 
 }  // namespace isthmus::compression

@@ -17,38 +17,57 @@
 #include <string_view>
 #include <vector>
 
+#include "core/random.h"
+
 namespace isthmus::compression {
 
 static_assert(std::endian::native == std::endian::little, "records are little-endian memory");
 
 struct Kernels {
+  // Whole records of a block codec (kernels/blocks.h). `random` has 16 bits for each element, for stochastic
+  // rounding; nullptr: to nearest even.
+  using EncodeBlocks = void (*)(const float* in, std::size_t n, const std::uint16_t* random, std::byte* out);
+  // sum[i] += weight * decoded[i].
+  using Add = void (*)(const std::byte* in, std::size_t n, float weight, float* sum);
+
   std::string_view name;  // "scalar", "AVX2", ...
 
   // Whether no element of `n` is Inf or NaN.
   bool (*finite_f32)(const std::byte* in, std::size_t n);
-  bool (*finite_f16)(const std::byte* in, std::size_t n);
-  bool (*finite_bf16)(const std::byte* in, std::size_t n);
 
-  // The largest |in[i]|; 0 when n is 0. REQUIRES: finite input, as do all that follow.
-  float (*max_abs)(const float* in, std::size_t n);
+  // out[i] = a[i] - b[i]; whether all of them are finite.
+  bool (*subtract)(const float* a, const float* b, std::size_t n, float* out);
 
-  // Round to nearest even, saturating (float16.h).
+  // memcpy that leaves the caches alone where the CPU can; finish_streaming() orders it before what follows.
+  void (*stream)(const std::byte* in, std::size_t n, std::byte* out);
+  void (*finish_streaming)();
+
+  // Round to nearest even, saturating (float16.h). REQUIRES: finite input, as do all encoders that follow.
   void (*to_f16)(const float* in, std::size_t n, std::byte* out);
   void (*to_bf16)(const float* in, std::size_t n, std::byte* out);
+  Add add_f32;
+  Add add_f16;
+  Add add_bf16;
 
-  // out[i] = in[i] * inverse, clamped to [-127, 127], rounded to nearest even.
-  void (*to_i8)(const float* in, std::size_t n, float inverse, std::byte* out);
+  EncodeBlocks encode_i8;
+  Add add_i8;
+  EncodeBlocks encode_i4;
+  Add add_i4;
+  EncodeBlocks encode_fp4;  // Ignores `random`.
+  Add add_fp4;
+  EncodeBlocks encode_sign;  // Ignores `random`.
+  Add add_sign;
 
-  // sum[i] += weight * decoded(in[i]).
-  void (*add_f32)(const std::byte* in, std::size_t n, float weight, float* sum);
-  void (*add_f16)(const std::byte* in, std::size_t n, float weight, float* sum);
-  void (*add_bf16)(const std::byte* in, std::size_t n, float weight, float* sum);
-  void (*add_i8)(const std::byte* in, std::size_t n, float scale, float weight, float* sum);
+  // Bit i of `out`, 64 a word: whether |a[i] - b[i]| >= threshold (|a[i]| where `b` is nullptr), or is NaN.
+  // The last word's other bits are 0.
+  void (*mark)(const float* a, const float* b, std::size_t n, float threshold, std::uint64_t* out);
 
-  // How many |in[i]| >= threshold; the first `capacity` of their indices go to `out`, ascending. The rest of
-  // `out` may be overwritten. REQUIRES: n <= 2^32.
-  std::size_t (*select)(const float* in, std::size_t n, float threshold, std::uint32_t* out,
-                        std::size_t capacity);
+  // The Walsh-Hadamard transform of kRotated floats in place, not normalised: the stages 1, 2, 4, ... 512,
+  // each a + b and a - b.
+  void (*hadamard)(float* x);
+
+  // philox4x32 of `blocks` counters, the first word of `counter` counting up; 4 words each.
+  void (*philox)(core::PhiloxCounter counter, core::PhiloxKey key, std::size_t blocks, std::uint32_t* out);
 };
 
 const Kernels& scalar_kernels() noexcept;

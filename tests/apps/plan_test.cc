@@ -38,10 +38,12 @@ core::JobConfig regions(std::size_t count) {
 }
 
 // The quickstart's model has weights of 200704, 32768 and 1280 elements and biases of 256, 128 and 10. The
-// first is frankfurt's to keep, the others, 34442 together, are virginia's. At 1 % they travel as 2007, 328
-// and 13 elements of 6 bytes after a count of 4; the biases as fp32.
-constexpr std::uint64_t kFirst = 4 + 6 * 2007;
-constexpr std::uint64_t kOthers = (4 + 6 * 328) + (4 + 6 * 13) + 4 * (256 + 128 + 10);
+// first is frankfurt's to keep, the others, 34442 together, are virginia's. At 1 % at most 2207, 360 and 14
+// elements of them travel: 5 bytes, 8 for each 256 elements, 2 for each value, and its index in 1 + b bits, b
+// being 6, and n / 2^b bits more; the biases as fp32.
+constexpr std::uint64_t kFirst = 5 + 9 * 8 + 2 * 2207 + (7 * 2207 + 200704 / 64) / 8;
+constexpr std::uint64_t kOthers = (5 + 2 * 8 + 2 * 360 + (7 * 360 + 32768 / 64) / 8) +
+                                  (5 + 8 + 2 * 14 + (7 * 14 + 1280 / 64) / 8) + 4 * (256 + 128 + 10);
 
 class QuickstartPlanTest : public ::testing::Test {
  protected:
@@ -85,25 +87,25 @@ TEST_F(QuickstartPlanTest, CostsWhatItsRecordsNeed) {
   EXPECT_EQ(there.global_deltas, kFirst);
   // Six records with a frame of 32, a meta of 40 and 22 of TLS; five acknowledgements with a meta of 20.
   EXPECT_EQ(there.overhead, 6u * (32 + 40 + 22) + 5u * (32 + 20 + 22));
-  EXPECT_EQ(there.sync(), 16610u);
-  EXPECT_EQ(there.transfer, nanoseconds(13288000));  // At 1.25 MB/s.
+  EXPECT_EQ(there.sync(), 10499u);
+  EXPECT_EQ(there.transfer, nanoseconds(8399200));  // At 1.25 MB/s.
   // Initial values and final ones of what is at home here, final contributions to the rest.
   EXPECT_EQ(there.start_and_end, 2u * 4 * 200704 + 4u * 34442);
   const LinkPlan& back = plan_.links[1];
   EXPECT_EQ(back.contributions, kFirst);
   EXPECT_EQ(back.global_deltas, kOthers);
-  EXPECT_EQ(back.sync(), 16314u);
+  EXPECT_EQ(back.sync(), 10203u);
   EXPECT_EQ(back.start_and_end, 2u * 4 * 34442 + 4u * 200704);
 }
 
 TEST_F(QuickstartPlanTest, ASyncGoesToTheHomeAndBack) {
-  // The largest slice decides: 12140 bytes with what is around them, twice, and 40 ms each way.
-  EXPECT_EQ(plan_.sync_time, 2 * (milliseconds(40) + nanoseconds(9712000)));
+  // The largest slice decides: 6908 bytes with what is around them, twice, and 40 ms each way.
+  EXPECT_EQ(plan_.sync_time, 2 * (milliseconds(40) + nanoseconds(5526400)));
 }
 
 TEST_F(QuickstartPlanTest, AddsUpUntilTheStop) {
   EXPECT_EQ(plan_.syncs, 375u);
-  EXPECT_EQ(plan_.wan_bytes, 1743400u + 1078352u + 375u * (16610u + 16314u));
+  EXPECT_EQ(plan_.wan_bytes, 1743400u + 1078352u + 375u * (10499u + 10203u));
   EXPECT_EQ(plan_.dense_bytes, 2ull * 4 * 235146 * 3000);
   EXPECT_TRUE(plan_.warnings.empty());
 }
@@ -116,14 +118,17 @@ TEST_F(QuickstartPlanTest, EstimatesTheServersMemory) {
   EXPECT_EQ(memory.contributions, 2 * kFloats);
   EXPECT_EQ(memory.region, 2 * kFloats + kOthers);
   EXPECT_EQ(memory.home, 4u * 200704 + 2 * kFirst);
-  EXPECT_EQ(memory.total(), 7414626u);
+  EXPECT_EQ(memory.total(), 7403283u);
 }
 
 TEST(PlanTest, EveryCodecCostsWhatItsRecordsDo) {
   const std::pair<core::CodecConfig, std::uint64_t> cases[] = {
-      {{core::CodecKind::kFp32, 1}, 4 * 5000},      {{core::CodecKind::kFp16, 1}, 2 * 5000},
-      {{core::CodecKind::kBf16, 1}, 2 * 5000},      {{core::CodecKind::kInt8, 1}, 5000 + 4 * 20},
-      {{core::CodecKind::kTopk, 0.1}, 4 + 6 * 500},
+      {{core::CodecKind::kFp32, 1}, 4 * 5000},
+      {{core::CodecKind::kFp16, 1}, 2 * 5000},
+      {{core::CodecKind::kBf16, 1}, 2 * 5000},
+      {{core::CodecKind::kInt8, 1}, 5000 + 4 * 20},
+      {{core::CodecKind::kTopk, 0.1}, 5 + 3 * 8 + 2 * 550 + (4 * 550 + 5000 / 8) / 8},
+      {{core::CodecKind::kRandk, 0.1}, 21 + 2 * 500},
   };
   for (const auto& [codec, bytes] : cases) {
     core::JobConfig config = regions(2);

@@ -39,6 +39,36 @@ TEST(Int8CodecTest, EveryBlockHasItsScale) {
 
 TEST(Int8CodecTest, ErrorIsAsTheTableHasIt) {
   EXPECT_NEAR(measured_nmse(kCodec, gaussian(1 << 18)), 4.8e-5, 0.05 * 4.8e-5);
+  EXPECT_NEAR(measured_nmse(kCodec, laplace(1 << 18)), 1.0e-4, 0.05 * 1.0e-4);
+  const Int8Codec stochastic(best_kernels(), core::Rounding::kStochastic);
+  EXPECT_NEAR(measured_nmse(stochastic, gaussian(1 << 18)), 9.7e-5, 0.05 * 9.7e-5);
+  EXPECT_NEAR(measured_nmse(stochastic, laplace(1 << 18)), 2.0e-4, 0.05 * 2.0e-4);
+}
+
+TEST(Int8CodecTest, StochasticRoundingIsRightInTheMeanAndNeverTheSame) {
+  const Int8Codec stochastic(best_kernels(), core::Rounding::kStochastic);
+  std::vector<float> in(256, 0.3f);
+  in[0] = 127.0f;  // The scale is 1: each code is 0 or 1.
+  CodecState state;
+  std::vector<float> sum(256, 0.0f);
+  Bytes last;
+  for (int call = 0; call < 400; ++call) {
+    const Bytes record = encode(stochastic, in, state);
+    EXPECT_NE(record, last);
+    last = record;
+    ASSERT_TRUE(stochastic.accumulate(record, 1.0f / 400, sum).ok());
+  }
+  double mean = 0.0;
+  for (std::size_t i = 1; i < 256; ++i) {
+    EXPECT_NEAR(sum[i], 0.3, 0.12) << i;  // Five standard deviations.
+    mean += sum[i] / 255;
+  }
+  EXPECT_NEAR(mean, 0.3, 0.008);
+  EXPECT_NEAR(sum[0], 127.0, 1e-3);
+  // The same key and number give the same record; another key another one.
+  CodecState again{.records = 399}, other{.key = 1, .records = 399};
+  EXPECT_EQ(encode(stochastic, in, again), last);
+  EXPECT_NE(encode(stochastic, in, other), last);
 }
 
 TEST(Int8CodecTest, NoElementIsWrongByMoreThanHalfAScale) {

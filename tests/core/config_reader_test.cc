@@ -127,9 +127,25 @@ TEST(ConfigReaderTest, ACodecMayBeOneWord) {
   EXPECT_EQ(short_form.lan.kind, CodecKind::kFp16);
   EXPECT_EQ(short_form.wan.kind, CodecKind::kTopk);
   EXPECT_EQ(short_form.wan.keep, 0.01);
-  EXPECT_EQ(
-      errors_with("compression: { lan: fp33 }\n"),
-      "f:11: compression.lan.codec: 'fp33' is none of fp32, fp16, bf16, int8, topk; did you mean 'fp32'?");
+  EXPECT_EQ(errors_with("compression: { lan: fp33 }\n"),
+            "f:11: compression.lan.codec: 'fp33' is none of fp32, fp16, bf16, int8, int4, fp4, sign, topk, "
+            "randk; did you mean 'fp32'?");
+}
+
+TEST(ConfigReaderTest, ACodecHasTheKeysThatMeanSomethingToIt) {
+  const CompressionConfig config = read(
+                                       "compression: { lan: { codec: int8, rounding: stochastic },"
+                                       " wan: { codec: randk, keep: 5%, values: int8 } }\n")
+                                       .compression;
+  EXPECT_EQ(config.lan.rounding, Rounding::kStochastic);
+  EXPECT_EQ(config.wan.kind, CodecKind::kRandk);
+  EXPECT_EQ(config.wan.keep, 0.05);
+  EXPECT_EQ(config.wan.values, KeptValues::kInt8);
+  EXPECT_TRUE(read("compression: { wan: { codec: int4, rotate: true } }\n").compression.wan.rotate);
+  for (const char* wrong : {"int8, rotate: true", "int8, values: fp32", "topk, rounding: nearest",
+                            "sign, keep: 1%", "int4, rotate: 3", "topk, values: bf16"}) {
+    EXPECT_NE(errors_with(std::string("compression: { wan: { codec: ") + wrong + " } }\n"), "") << wrong;
+  }
 }
 
 TEST(ConfigReaderTest, ReadsOutages) {

@@ -47,6 +47,9 @@ TEST(JobConfigTest, NamesEveryEnumerator) {
   EXPECT_EQ(to_string(RegionWeight::kSamples), "samples");
   EXPECT_EQ(to_string(HardBoundAction::kContinue), "continue");
   EXPECT_EQ(to_string(CodecKind::kInt8), "int8");
+  EXPECT_EQ(to_string(CodecKind::kRandk), "randk");
+  EXPECT_EQ(to_string(KeptValues::kFp16), "fp16");
+  EXPECT_EQ(to_string(Rounding::kStochastic), "stochastic");
   EXPECT_EQ(to_string(SplitKind::kDirichlet), "dirichlet");
 }
 
