@@ -73,7 +73,7 @@ std::size_t TopkCodec::max_encoded_bytes(std::size_t elements) const noexcept {
 TopkCodec::Pass TopkCodec::run(const Change& change, const Cut& cut, std::span<std::byte> out) const {
   const std::size_t most = most_kept(change.size());
   const std::uint32_t at_threshold = std::bit_cast<std::uint32_t>(cut.magnitude);
-  TopkWriter writer(values_, kernels_, out.data() + kHeaderBytes, change.moved);
+  TopkWriter writer(values_, kernels_, most, out.data() + kHeaderBytes, change.moved);
   Pass pass{.threshold = cut.magnitude};
   std::size_t ties = cut.ties;
   std::uint64_t log_sum = 0;  // In 2^-23: the bits of a float are nearly the logarithm of it.

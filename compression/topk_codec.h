@@ -7,7 +7,7 @@
 // encoded as zero never is.
 //
 // Threads: immutable.
-// Memory:  encode_delta() that moves a view allocates 8 bytes for each element kept, a sample 256 KiB;
+// Memory:  encode_delta() that moves a view allocates 4 bytes for each element kept, a sample 256 KiB;
 // decoding 4
 //          bytes for each element of the record.
 // Errors:  kCorruption for a record of the wrong size, indices that do not ascend or are out of range, bits

@@ -1,6 +1,9 @@
 #include "compression/topk_writer.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "core/check.h"
 
 namespace isthmus::compression {
 
@@ -20,7 +23,7 @@ void TopkWriter::write_block() {
     decode_kept(values_, kernels_, to_, pending_, decoded);
     for (std::size_t i = 0; i < pending_; ++i) {
       float& value = moved_[indices_[i]];
-      before_.emplace_back(indices_[i], value);
+      before_.push_back(value);
       value += decoded[i];
     }
   }
@@ -34,7 +37,18 @@ std::size_t TopkWriter::finish() {
 }
 
 void TopkWriter::undo() {
-  for (const auto& [index, value] : before_) moved_[index] = value;
+  // The indices are in the record.
+  const std::byte* from = begin_;
+  for (std::size_t done = 0; done < before_.size();) {
+    const std::span<std::uint32_t> indices(indices_, std::min(kTopkBlock, before_.size() - done));
+    std::uint16_t bit_bytes;
+    std::memcpy(indices_, from, sizeof(std::uint32_t));
+    std::memcpy(&bit_bytes, from + 4, sizeof(bit_bytes));
+    from += kTopkBlockHeader;
+    ISTHMUS_CHECK(rice_decode({from, bit_bytes}, static_cast<unsigned>(from[-1]), moved_.size(), indices));
+    for (const std::uint32_t index : indices) moved_[index] = before_[done++];
+    from += bit_bytes + kept_bytes(values_, indices.size());
+  }
   before_.clear();
   to_ = begin_;
   pending_ = 0;

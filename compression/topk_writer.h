@@ -6,7 +6,7 @@
 // once, while the elements are in the cache; undo() takes it back, bit for bit.
 //
 // Threads: one owner.
-// Memory:  8 bytes for each element kept, where a view is moved.
+// Memory:  4 bytes for each element kept, where a view is moved.
 // Errors:  none.
 
 #pragma once
@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "compression/kept_values.h"
@@ -27,9 +26,12 @@ inline constexpr std::size_t kTopkBlockHeader = 7;
 
 class TopkWriter {
  public:
-  // REQUIRES: room in `out` for all that is added.
-  TopkWriter(core::KeptValues values, const Kernels& kernels, std::byte* out, std::span<float> moved)
-      : values_(values), kernels_(kernels), begin_(out), to_(out), moved_(moved) {}
+  // REQUIRES: room in `out` for all that is added, at most `most` elements.
+  TopkWriter(core::KeptValues values, const Kernels& kernels, std::size_t most, std::byte* out,
+             std::span<float> moved)
+      : values_(values), kernels_(kernels), begin_(out), to_(out), moved_(moved) {
+    if (!moved.empty()) before_.reserve(most);
+  }
 
   // REQUIRES: ascending indices.
   void add(std::uint32_t index, float value) {
@@ -51,7 +53,7 @@ class TopkWriter {
   std::byte* begin_;
   std::byte* to_;
   std::span<float> moved_;
-  std::vector<std::pair<std::uint32_t, float>> before_;  // What `moved_` held.
+  std::vector<float> before_;  // What `moved_` held at the indices that are written.
   std::size_t pending_ = 0;
   std::uint32_t indices_[kTopkBlock];
   float values_in_[kTopkBlock];

@@ -125,7 +125,7 @@ inline void add_i8(const std::byte* in, std::size_t n, float weight, float* sum)
     in += kInt8ScaleBytes;
 #pragma GCC unroll 4
     for (std::size_t i = at; i < at + kInt8Block; i += hn::Lanes(d), in += hn::Lanes(d)) {
-      hwy::Prefetch(sum + i + kAhead);
+      hwy::Prefetch(sum + i + kAddAhead);
       const auto codes = hn::LoadU(Chars(), reinterpret_cast<const std::int8_t*>(in));
       add(hn::Mul(hn::ConvertTo(d, hn::PromoteTo(Ints(), codes)), hn::Set(d, scale)), hn::Set(d, weight),
           sum + i);
@@ -187,6 +187,8 @@ HWY_INLINE std::size_t add_nibble_blocks(const std::byte* in, std::size_t n, flo
     const Float scale = hn::Set(d, from_bf16(bits));
     for (std::size_t i = at; i < at + half; i += hn::Lanes(d), in += hn::Lanes(d)) {
       const Int both = hn::PromoteTo(Ints(), hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(in)));
+      hwy::Prefetch(sum + i + kAddAhead);
+      hwy::Prefetch(sum + i + half + kAddAhead);
       add(value_of(hn::And(both, hn::Set(Ints(), 15)), scale), hn::Set(d, weight), sum + i);
       add(value_of(hn::ShiftRight<4>(both), scale), hn::Set(d, weight), sum + i + half);
     }
@@ -313,6 +315,7 @@ inline void add_sign(const std::byte* in, std::size_t n, float weight, float* su
     const auto plus = hn::Set(d, weight * (scale + 0.0f));
     const auto minus = hn::Set(d, weight * (-scale + 0.0f));
     for (std::size_t i = at; i < at + kSignBlock; i += kSumLanes, in += 2) {
+      hwy::Prefetch(sum + i + kAddAhead);
       std::uint16_t bits;
       std::memcpy(&bits, in, sizeof(bits));
       for (std::size_t k = 0; k < kSumLanes; k += hn::Lanes(d)) {

@@ -46,6 +46,7 @@ using Uint = hn::VFromD<Uints>;
 // How many elements ahead inputs are asked for. The CPU prefetches a stream by itself, but not while we are
 // busy with what is already here.
 inline constexpr std::size_t kAhead = 1024;
+inline constexpr std::size_t kAddAhead = 256;  // Of sums, which are read and written.
 
 inline constexpr std::uint32_t kExponentBits = 0x7f800000u;
 
@@ -196,7 +197,7 @@ inline void add_f16(const std::byte* in, std::size_t n, float weight, float* sum
   const Floats d;
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    hwy::Prefetch(sum + i + kAhead);
+    hwy::Prefetch(sum + i + kAddAhead);
     add(from_f16(in + i * 2), hn::Set(d, weight), sum + i);
   }
   scalar_kernels().add_f16(in + i * 2, n - i, weight, sum + i);
@@ -207,6 +208,7 @@ inline void add_bf16(const std::byte* in, std::size_t n, float weight, float* su
   const Uints du;
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    hwy::Prefetch(sum + i + kAddAhead);
     const Uint bits = hn::PromoteTo(du, load_halves(in + i * 2, kBf16Max));
     add(hn::BitCast(d, hn::ShiftLeft<16>(bits)), hn::Set(d, weight), sum + i);
   }

@@ -31,7 +31,7 @@ TEST(MarksTest, StopsWhenToldTo) {
   const std::size_t looked_at =
       for_each_mark({in}, best_kernels(), 0.5f, [&](std::size_t) { return ++visited < 5000; });
   EXPECT_EQ(visited, 5000u);
-  EXPECT_EQ(looked_at, 8192u);
+  EXPECT_EQ(looked_at, 5120u);
 }
 
 }  // namespace

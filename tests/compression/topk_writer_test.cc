@@ -11,7 +11,7 @@ using core::KeptValues;
 
 TEST(TopkWriterTest, WritesBlocksOf256AndWhatIsLeft) {
   Bytes out(10000);
-  TopkWriter writer(KeptValues::kFp16, best_kernels(), out.data(), {});
+  TopkWriter writer(KeptValues::kFp16, best_kernels(), 257, out.data(), {});
   for (std::uint32_t i = 0; i < 257; ++i) writer.add(1000 + 2 * i, 1.0f);
   // 255 gaps of 1 with parameter 0: 510 bits.
   ASSERT_EQ(writer.finish(), (7u + 64 + 512) + (7 + 0 + 2));
@@ -25,7 +25,7 @@ TEST(TopkWriterTest, MovesTheViewByWhatIsDecodedAndTakesItBack) {
   for (const KeptValues kind : {KeptValues::kFp32, KeptValues::kFp16, KeptValues::kInt8}) {
     std::vector<float> view = before;
     Bytes out(30000);
-    TopkWriter writer(kind, best_kernels(), out.data(), view);
+    TopkWriter writer(kind, best_kernels(), 4000, out.data(), view);
     for (std::uint32_t i = 5; i < 4000; i += 3) writer.add(i, values[i]);
     writer.finish();
     EXPECT_EQ(view[4], before[4]);
