@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "compression/kernels/blocks.h"
@@ -21,12 +22,6 @@ void draw_signs(const Kernels& kernels, const RandomNumbers& numbers, std::size_
   constexpr std::size_t blocks = kRotated / 128;
   kernels.philox(numbers.counter(RandomUse::kRotation, first / kRotated * blocks), numbers.philox_key(),
                  blocks, signs);
-}
-
-// `factor` with the sign that element i gets.
-float signed_factor(const Signs& signs, std::size_t i, float factor) {
-  const std::uint32_t flip = signs[i / 32] >> (i % 32) << 31;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(factor) ^ flip);
 }
 
 }  // namespace
@@ -54,16 +49,14 @@ void Int4Codec::encode_piece(std::span<const float> in, const Place& place, std:
   if (stochastic) draw_rounding(in.size(), place, random);
   alignas(64) float rotated[kPiece];
   if (rotate_) {
-    std::copy(in.begin(), in.end(), rotated);
-    for (std::size_t at = 0; at + kRotated <= in.size(); at += kRotated) {
+    const std::size_t mixed = in.size() / kRotated * kRotated;
+    for (std::size_t at = 0; at < mixed; at += kRotated) {
       Signs signs;
       draw_signs(kernels(), place.numbers, place.first + at, signs);
-      for (std::size_t i = 0; i < kRotated; ++i) {
-        const float value = std::clamp(rotated[at + i], -kLargestRotated, kLargestRotated);
-        rotated[at + i] = value * signed_factor(signs, i, kNorm);
-      }
+      kernels().flip(in.data() + at, signs, kRotated, kLargestRotated, kNorm, rotated + at);
       kernels().hadamard(rotated + at);
     }
+    std::copy(in.begin() + static_cast<std::ptrdiff_t>(mixed), in.end(), rotated + mixed);
     in = {rotated, in.size()};
   }
   kernels().encode_i4(in.data(), in.size(), stochastic ? random : nullptr, out);
@@ -81,10 +74,8 @@ void Int4Codec::add(const std::byte* in, const Place& place, float weight, std::
     kernels().hadamard(values);
     Signs signs;
     draw_signs(kernels(), place.numbers, place.first + at, signs);
-    for (std::size_t i = 0; i < kRotated; ++i) {
-      const float decoded = values[i] * signed_factor(signs, i, 1.0f) + 0.0f;
-      sum[at + i] += weight * decoded;
-    }
+    kernels().flip(values, signs, kRotated, std::numeric_limits<float>::max(), 1.0f, values);
+    kernels().add_f32(reinterpret_cast<const std::byte*>(values), kRotated, weight, sum.data() + at);
     in += nibble_body_bytes(kRotated);
   }
   kernels().add_i4(in, sum.size() - mixed, weight, sum.data() + mixed);

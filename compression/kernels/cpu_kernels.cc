@@ -43,6 +43,7 @@ const Kernels* table() {
       .encode_sign = encode_sign,
       .add_sign = add_sign,
       .mark = mark,
+      .flip = flip,
       .hadamard = hadamard,
       .philox = philox,
   };

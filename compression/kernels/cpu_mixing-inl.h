@@ -51,6 +51,27 @@ inline void mark(const float* a, const float* b, std::size_t n, float threshold,
   scalar_kernels().mark(a + i, b == nullptr ? nullptr : b + i, n - i, threshold, out + i / 64);
 }
 
+inline void flip(const float* in, const std::uint32_t* signs, std::size_t n, float limit, float factor,
+                 float* out) {
+  const SumFloats d;
+  const hn::RebindToUnsigned<SumFloats> du;
+  HWY_ALIGN std::uint32_t places[32];
+  for (std::size_t i = 0; i < 32; ++i) places[i] = 1u << i;
+  const auto high = hn::Set(d, limit);
+  const auto low = hn::Set(d, -limit);
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const auto word = hn::Set(du, signs[i / 32]);
+    for (std::size_t k = 0; k < 32; k += hn::Lanes(d)) {
+      const auto minus = hn::Ne(hn::And(word, hn::Load(du, places + k)), hn::Zero(du));
+      const auto by = hn::IfThenElse(hn::RebindMask(d, minus), hn::Set(d, -factor), hn::Set(d, factor));
+      const auto clamped = hn::Min(hn::Max(hn::LoadU(d, in + i + k), low), high);
+      hn::StoreU(hn::Mul(clamped, by), d, out + i + k);
+    }
+  }
+  scalar_kernels().flip(in + i, signs + i / 32, n - i, limit, factor, out + i);
+}
+
 // Five rounds of two stages each. A round reads groups of four neighbours, whose places differ in the two
 // lowest bits of the index, and writes the four results into four quarters: the index is rotated by two bits,
 // so the next stages' partners are neighbours in their turn, and after ten bits all is in place again.

@@ -62,6 +62,11 @@ struct Kernels {
   // The last word's other bits are 0.
   void (*mark)(const float* a, const float* b, std::size_t n, float threshold, std::uint64_t* out);
 
+  // out[i] = in[i], clamped to [-limit, limit], times factor, or times -factor where bit i % 32 of signs[i /
+  // 32] is set. `out` may be `in`.
+  void (*flip)(const float* in, const std::uint32_t* signs, std::size_t n, float limit, float factor,
+               float* out);
+
   // The Walsh-Hadamard transform of kRotated floats in place, not normalised: the stages 1, 2, 4, ... 512,
   // each a + b and a - b.
   void (*hadamard)(float* x);

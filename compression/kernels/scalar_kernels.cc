@@ -215,6 +215,13 @@ void mark(const float* a, const float* b, std::size_t n, float threshold, std::u
   }
 }
 
+void flip(const float* in, const std::uint32_t* signs, std::size_t n, float limit, float factor, float* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool minus = (signs[i / 32] >> (i % 32) & 1u) != 0;
+    out[i] = std::clamp(in[i], -limit, limit) * (minus ? -factor : factor);
+  }
+}
+
 void hadamard(float* x) {
   for (std::size_t step = 1; step < kRotated; step *= 2) {
     for (std::size_t i = 0; i < kRotated; ++i) {
@@ -258,6 +265,7 @@ const Kernels& scalar_kernels() noexcept {
       .encode_sign = encode_sign,
       .add_sign = add_sign,
       .mark = mark,
+      .flip = flip,
       .hadamard = hadamard,
       .philox = philox,
   };

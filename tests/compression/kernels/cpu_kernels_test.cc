@@ -253,6 +253,19 @@ TEST_P(CpuKernelsTest, MarksTheSame) {
   }
 }
 
+TEST_P(CpuKernelsTest, FlipsTheSame) {
+  const std::vector<float> in = mixed(kMaxLength + 8);
+  std::vector<std::uint32_t> signs(kMaxLength / 32 + 1);
+  std::mt19937 random(3);
+  for (std::uint32_t& word : signs) word = random();
+  at_all_lengths_and_offsets([&](std::size_t n, std::size_t offset) {
+    std::vector<float> a(n + 1, 7.0f), b(n + 1, 7.0f);
+    cpu_.flip(in.data() + offset, signs.data(), n, 60000.0f, 0.03125f, a.data());
+    scalar_.flip(in.data() + offset, signs.data(), n, 60000.0f, 0.03125f, b.data());
+    ASSERT_TRUE(same_bits(a, b)) << n;
+  });
+}
+
 TEST_P(CpuKernelsTest, RotatesTheSame) {
   for (std::vector<float> a : {gaussian(kRotated), laplace(kRotated), gaussian(kRotated, 2, 1e-42f)}) {
     std::vector<float> b = a;

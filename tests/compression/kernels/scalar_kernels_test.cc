@@ -121,6 +121,16 @@ TEST(ScalarKernelsTest, StochasticRoundingGoesUpWithTheRandomNumber) {
   EXPECT_EQ(out, bytes({0x00, 0x00, 0x80, 0x3f, 127, 0, 1, -1, 0, -127, 3, 3}));
 }
 
+TEST(ScalarKernelsTest, FlipsWhereABitIsSet) {
+  std::vector<float> x(34, 3.0f);
+  x[1] = 9.0f, x[33] = -9.0f;
+  const std::uint32_t signs[] = {0b10, 0b10};
+  scalar_kernels().flip(x.data(), signs, x.size(), 8.0f, 0.5f, x.data());
+  std::vector<float> expected(34, 1.5f);
+  expected[1] = -4.0f, expected[33] = 4.0f;
+  EXPECT_EQ(x, expected);
+}
+
 TEST(ScalarKernelsTest, HadamardByTheDefinition) {
   std::vector<float> x(kRotated);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) - 50.0f;
