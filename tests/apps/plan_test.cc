@@ -220,12 +220,21 @@ TEST(PlanTest, AbsurdNumbersStopAtTheLargest) {
   core::JobConfig config = regions(2);
   config.trainer.stop.steps = 1'000'000'000'000;
   config.slice_elements = 1u << 26;
+  config.limits.message_bytes = 1ull << 40;
   config.compression.wan.kind = core::CodecKind::kFp32;
   config.links.emulate = core::EmulateConfig{.rate_bytes_per_sec = 1};
   const Plan plan = plan_of(config, {{{"w", {1ull << 36}}}});
   EXPECT_EQ(plan.dense_bytes, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(plan.wan_bytes, std::numeric_limits<std::uint64_t>::max());
   EXPECT_GT(*plan.sync_time, std::chrono::hours(24 * 365));
+}
+
+TEST(PlanTest, AShardThatNoMessageHoldsIsAnError) {
+  core::JobConfig config = regions(2);
+  config.limits.message_bytes = 1 << 20;
+  const auto plan = make_plan(config, {{{"w", {1 << 20}}}});
+  EXPECT_NE(plan.status().message().find("limits.message: 1MiB"), std::string::npos)
+      << plan.status().to_string();
 }
 
 TEST(PlanTest, ATableThatCannotBeTrainedIsAnError) {
