@@ -12,6 +12,7 @@
 #include "apps/bench_report.h"
 #include "apps/command_line.h"
 #include "apps/report.h"
+#include "compression/threshold.h"
 #include "core/units.h"
 
 namespace isthmus::apps {
@@ -108,7 +109,7 @@ class Bench {
     std::size_t passes = 2 * codecs_.size() * backends_.size();
     if (!arguments_.no_paths) {
       const std::size_t keeps = arguments_.keeps.size();
-      passes += (codecs_.size() + keeps) * backends_.size() + keeps + 1;
+      passes += (codecs_.size() + keeps) * backends_.size() + 2 * keeps + 1;
     }
     return passes * arguments_.inputs.size();
   }
@@ -140,7 +141,10 @@ class Bench {
   }
 
   void measure_yardsticks() {
-    for (const double keep : arguments_.keeps) add(bench_.measure_nth_element(keep, timer_));
+    for (const double keep : arguments_.keeps) {
+      if (arguments_.elements >= compression::kSampleElements) add(bench_.measure_estimate(keep, timer_));
+      add(bench_.measure_nth_element(keep, timer_));
+    }
     add(bench_.measure_copy(timer_));
   }
 

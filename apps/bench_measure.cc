@@ -7,6 +7,7 @@
 
 #include "compression/codec.h"
 #include "compression/marks.h"
+#include "compression/threshold.h"
 #include "core/units.h"
 
 namespace isthmus::apps {
@@ -108,6 +109,15 @@ PathRow CodecBench::measure_select(double keep, const BackendChoice& backend, Be
     });
   });
   return {"select " + core::exact_share(keep), {}, backend.name, {}, pace};
+}
+
+PathRow CodecBench::measure_estimate(double keep, BenchTimer& timer) {
+  const std::size_t rank = count_of_share(keep, input_.span().size());
+  std::uint64_t call = 0;
+  float found = 0;
+  const Pace pace =
+      timer.measure([&] { found += compression::sampled_threshold({input_.span()}, rank, ++call); });
+  return {"estimate " + core::exact_share(keep), {}, "cpu", {}, pace};
 }
 
 PathRow CodecBench::measure_nth_element(double keep, BenchTimer& timer) {

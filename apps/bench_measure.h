@@ -35,6 +35,9 @@ class CodecBench {
   // Finding what is above a threshold that lets `keep` of the input pass, and writing down where.
   PathRow measure_select(double keep, const BackendChoice& backend, BenchTimer& timer);
 
+  // Estimating that threshold from a sample. REQUIRES: at least kSampleElements (compression/threshold.h).
+  PathRow measure_estimate(double keep, BenchTimer& timer);
+
   // std::nth_element for the same threshold, exactly: what a codec without an estimate would do. The copy of
   // all magnitudes that it needs is not counted.
   PathRow measure_nth_element(double keep, BenchTimer& timer);

@@ -60,6 +60,7 @@ TEST_F(BenchMeasureTest, EveryCodecOfTheConfigCanBeMeasured) {
 
 TEST_F(BenchMeasureTest, TheStepsAroundThem) {
   EXPECT_EQ(bench_.measure_select(0.01, cpu_, timer_).path, "select 1%");
+  EXPECT_EQ(bench_.measure_estimate(0.01, timer_).path, "estimate 1%");
   EXPECT_EQ(bench_.measure_nth_element(0.01, timer_).path, "std::nth_element 1%");
   EXPECT_GT(bench_.measure_copy(timer_).pace.gb_per_s, 0);
 }
