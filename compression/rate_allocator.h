@@ -18,17 +18,10 @@
 #include <span>
 #include <vector>
 
-#include "compression/magnitude_histogram.h"
+#include "compression/slice_choices.h"
 #include "core/job_config.h"
 
 namespace isthmus::compression {
-
-// What there is to send of one slice.
-struct SliceChange {
-  std::uint64_t elements = 0;
-  MagnitudeHistogram magnitudes;  // Of parameters - view; may be a sample.
-  bool dense = false;             // A small tensor, a bias, a norm: always fp32.
-};
 
 struct AllocatorOptions {
   double min_keep = 1e-4;    // No sparse slice keeps a smaller share, nor less than one element.
