@@ -19,12 +19,15 @@ inline const std::vector<const compression::Kernels*>& tables() {
   return *tables;
 }
 
-// `which` chooses the codec, `keep` the share of a sparse one.
-inline core::CodecConfig codec_config(std::uint8_t which, std::uint8_t keep) {
+// `which` chooses the codec, `how` its options.
+inline core::CodecConfig codec_config(std::uint8_t which, std::uint8_t how) {
   constexpr double kKeeps[] = {1.0, 0.5, 0.1, 0.01};
   core::CodecConfig config;
   config.kind = static_cast<core::CodecKind>(which % core::names_of(core::CodecKind{}).size());
-  config.keep = kKeeps[keep % std::size(kKeeps)];
+  config.keep = kKeeps[how % 4];
+  config.values = static_cast<core::KeptValues>(how / 4 % core::names_of(core::KeptValues{}).size());
+  config.rotate = how / 16 % 2 == 1;
+  config.rounding = static_cast<core::Rounding>(how / 32 % core::names_of(core::Rounding{}).size());
   return config;
 }
 

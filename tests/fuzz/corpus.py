@@ -61,7 +61,8 @@ def seeds():
     yield "codec/fp16", struct.pack("<BBH", 2, 0, 8) + half
     yield "codec/bf16", struct.pack("<BBH", 4, 0, 8) + half
     yield "codec/int8", struct.pack("<BBHf", 6, 0, 8, 0.01) + bytes([0, 1, 2, 127, 129, 255, 5, 6])
-    yield "codec/topk", struct.pack("<BBHI2I2H", 8, 0, 5, 2, 1, 3, 0xC200, 0x3C00)
+    # kind, count; first index, bytes of bits, Rice parameter; one gap of one; two halves
+    yield "codec/topk", struct.pack("<BBH BI IHBB 2H".replace(" ", ""), 14, 0, 5, 2, 2, 1, 1, 0, 2, 0xC200, 0x3C00)
     for codec in range(CODECS):
         # Encoded by the fuzzer, then one byte is changed.
         numbers = floats(70, seed=codec)
@@ -72,10 +73,12 @@ def seeds():
     special = struct.pack("<12f", 0.0, -0.0, 3.4028235e38, -3.4028235e38, 1.1754944e-38, 1e-45, -1e-40, 65504.0,
                           65520.0, 2.9802322e-8, 1.00048828, 0.5)
     for codec in range(CODECS):
-        start = struct.pack("<BBBbf", codec * 2, codec, codec % 8, 7, 0.5)
-        yield f"differential/numbers_{codec}", start + special + floats(90, seed=codec) + floats(40, 1e-41)
-        record = struct.pack("<BBBbf", codec * 2 + 1, codec, 0, 3, 0.0) + half * 6
+        numbers = special + floats(90, seed=codec) + floats(40, 1e-41) + floats(200, 1e3, seed=codec)
+        record = struct.pack("<BBBbf", 0, codec, 0, 3, 0.0) + half * 6
         yield f"differential/record_{codec}", record + floats(24, seed=codec)
+        for mode, name in ((1, "numbers"), (2, "delta")):
+            how = 1 + 4 * (codec % 3) + 16 * mode
+            yield f"differential/{name}_{codec}", struct.pack("<BBBbf", mode, codec, how, 7, 0.5) + numbers
 
     job = ("job: j\nseed: 3\nregions:\n"
            "  - { name: a, workers: 2, servers: [{ lan: 127.0.0.1:7100, wan: '[::1]:7200', shards: 2 }] }\n"

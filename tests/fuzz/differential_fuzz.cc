@@ -1,5 +1,5 @@
 // Every table of kernels against the scalar one, through every codec: the same numbers give the same record,
-// and the same record, good or not, gives the same bits.
+// the same difference the same record and the same view, and the same record, good or not, the same bits.
 
 #include <optional>
 
@@ -57,27 +57,8 @@ void compare(const core::CodecConfig& config, std::span<const std::byte> record,
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::FuzzInput input(data, size);
-  const auto which = input.take<std::uint8_t>();
-  const auto config = fuzz::codec_config(which >> 1, input.take<std::uint8_t>());
-  const std::size_t offset = input.take<std::uint8_t>() % 8;
-  // Most are not exact, so that a fused multiply-add would show.
-  const float weight = static_cast<float>(input.take<std::int8_t>()) / 3.0f;
-  const auto threshold = input.take<float>();  // Any value is valid, NaN too.
-
-  if (which % 2 == 1) {
-    const auto record = input.take_bytes(input.left() / 2);
-    const std::vector<float> before = input.take_floats(input.left());
-    compare(config, record, before, weight, false);
-    return 0;
-  }
-  // From an address that is not a vector's.
-  std::vector<float> storage = input.take_floats(input.left());
-  const std::span<const float> values =
-      std::span<const float>(storage).subspan(std::min(offset, storage.size()));
+void compare_encode(const core::CodecConfig& config, std::span<const float> values, float threshold,
+                    float weight) {
   std::optional<Encoded> scalar;
   for (const compression::Kernels* const kernels : fuzz::tables()) {
     Encoded encoded = encode(*compression::make_codec(config, *kernels), values, threshold);
@@ -86,5 +67,63 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_EXPECT(std::memcmp(&encoded.threshold, &scalar->threshold, sizeof(float)) == 0);
   }
   compare(config, scalar->record, values, weight, true);
+}
+
+// The difference of two halves, encoded while the view is moved.
+void compare_delta(const core::CodecConfig& config, std::span<const float> numbers, float threshold) {
+  const std::size_t elements = numbers.size() / 2;
+  const std::span<const float> parameters = numbers.first(elements);
+  const std::span<const float> view = numbers.last(elements);
+  bool finite = true;
+  for (std::size_t i = 0; i < elements; ++i) finite &= std::isfinite(parameters[i] - view[i]);
+  std::optional<std::vector<std::byte>> scalar;
+  for (const compression::Kernels* const kernels : fuzz::tables()) {
+    const auto codec = compression::make_codec(config, *kernels);
+    std::vector<std::byte> record(codec->max_encoded_bytes(elements));
+    std::vector<float> moved(view.begin(), view.end());
+    compression::CodecState state;
+    state.threshold = threshold;
+    const auto bytes = codec->encode_delta(parameters, moved, moved, state, record);
+    FUZZ_EXPECT(bytes.ok() == finite);
+    if (!finite) {
+      FUZZ_EXPECT(fuzz::same_bits(moved, view));
+      continue;
+    }
+    record.resize(*bytes);
+    record.shrink_to_fit();
+    if (!scalar) scalar = record;
+    FUZZ_EXPECT(record == *scalar);
+    // The other side does this, and then holds the same.
+    std::vector<float> received(view.begin(), view.end());
+    FUZZ_EXPECT(codec->accumulate(record, 1.0f, received).ok());
+    FUZZ_EXPECT(fuzz::same_bits(received, moved));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::FuzzInput input(data, size);
+  const auto mode = input.take<std::uint8_t>() % 3;
+  const auto which = input.take<std::uint8_t>();
+  const auto config = fuzz::codec_config(which, input.take<std::uint8_t>());
+  // Most are not exact, so that a fused multiply-add would show.
+  const float weight = static_cast<float>(input.take<std::int8_t>()) / 3.0f;
+  const auto threshold = input.take<float>();  // Any value is valid, NaN too.
+  if (mode == 0) {
+    const auto record = input.take_bytes(input.left() / 2);
+    const std::vector<float> before = input.take_floats(input.left());
+    compare(config, record, before, weight, false);
+    return 0;
+  }
+  // From an address that is not a vector's, more often than not.
+  const std::size_t offset = which % 8;
+  const std::vector<float> storage = input.take_floats(input.left());
+  const auto values = std::span<const float>(storage).subspan(std::min(offset, storage.size()));
+  if (mode == 1) {
+    compare_encode(config, values, threshold, weight);
+  } else {
+    compare_delta(config, values, threshold);
+  }
   return 0;
 }
