@@ -2,8 +2,8 @@
 //
 // A machine's memory is faster at one moment than at the next, most of all a rented one's. So each run of a
 // pass is timed right after a streaming read, the ratio is taken of these two, and the median of the ratios
-// counts: what slows both slows neither. Time is the
-// thread's own, so another process on its core does not count.
+// counts: what slows both slows neither. Time is the thread's own, so another process on its core does not
+// count.
 //
 // Threads: one.
 // Memory:  reads the input, which must outlive the timer.
