@@ -36,6 +36,14 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) noexcep
   return counter;
 }
 
+// A key of its own for each (seed, what for, whose): unrelated to that of any other.
+constexpr std::uint64_t mix_key(std::uint64_t seed, std::uint32_t use, std::uint64_t whose) noexcept {
+  const PhiloxCounter words =
+      philox4x32({static_cast<std::uint32_t>(whose), static_cast<std::uint32_t>(whose >> 32), use, 0},
+                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  return words[0] | std::uint64_t{words[1]} << 32;
+}
+
 // One stream of numbers. Streams of one seed never share a block; each is 2^34 words long and then
 // begins again.
 class Random {

@@ -79,8 +79,8 @@ core::SharedBytes LocalSlice::encoded(const compression::Codec& codec) {
   if (codec.id() == compression::CodecId::kFp32) return parameters_.share_bytes();
   if (encoded_version_ != version_ || encoded_.view.empty()) {
     core::Buffer buffer(codec.max_encoded_bytes(slice_.elements));
-    compression::CodecState unused;
-    const std::size_t bytes = codec.encode(parameters_.read(), unused, buffer.writable());
+    compression::CodecState state{.key = slice_.id, .records = version_};
+    const std::size_t bytes = codec.encode(parameters_.read(), state, buffer.writable());
     encoded_ = std::move(buffer).share(bytes);
     encoded_version_ = version_;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/random.h"
 #include "server/outer_record.h"
 
 namespace isthmus::server {
@@ -21,8 +22,14 @@ bool flag(std::span<const bool> flags, std::uint32_t region) {
 }  // namespace
 
 OuterHome::OuterHome(std::size_t elements, std::uint32_t regions, std::uint32_t self, std::uint64_t epoch,
-                     const compression::Codec& codec, core::RegionWeight weight)
-    : elements_(elements), self_(self), codec_(codec), weight_(weight), id_{epoch, 0}, peers_(regions) {}
+                     const compression::Codec& codec, core::RegionWeight weight, std::uint64_t key)
+    : elements_(elements),
+      self_(self),
+      codec_(codec),
+      weight_(weight),
+      key_(key),
+      id_{epoch, 0},
+      peers_(regions) {}
 
 bool OuterHome::joined(std::uint32_t region) const noexcept {
   return region < peers_.size() && peers_[region].received.incarnation != 0;
@@ -52,6 +59,7 @@ std::optional<OuterHome::Outgoing> OuterHome::join(std::uint32_t region, std::ui
   Peer born;
   born.received = born.folded = {incarnation, 0};
   born.weight = peer.weight;
+  born.codec_state = {.key = core::mix_key(key_, region, 0), .records = peer.codec_state.records};
   peer = std::move(born);
   if (!initialized()) return std::nullopt;
   return tell_reset(region);
@@ -68,8 +76,7 @@ Result<OuterHome::Received> OuterHome::receive(std::uint32_t region, const Contr
   if (id.incarnation != last.incarnation || id.seq != last.seq + 1 || contribution.base.epoch != id_.epoch)
     return Received::kRefused;
   // Looked at now, while it can still be refused: a round must not fail.
-  const auto scratch = std::make_unique_for_overwrite<float[]>(elements_);
-  ISTHMUS_RETURN_IF_ERROR(decode_record(contribution.codec, contribution.record, {scratch.get(), elements_}));
+  ISTHMUS_RETURN_IF_ERROR(check_record(contribution.codec, contribution.record, elements_));
   last = id;
   waiting_.push_back({region, contribution});
   return Received::kAccepted;
@@ -170,20 +177,16 @@ std::vector<OuterHome::Outgoing> OuterHome::close(std::span<const bool> living) 
 
 // Encodes global - view; nothing when the difference cannot be told as a delta (it overflows).
 std::optional<OuterHome::Difference> OuterHome::difference_to(const Peer& peer) const {
-  std::vector<float> values(elements_);
-  const float* global = global_.get();
-  const float* view = peer.view.get();
-  for (std::size_t i = 0; i < elements_; ++i) values[i] = global[i] - view[i];
-  if (!compression::all_finite(values)) return std::nullopt;
+  auto moved = std::make_shared_for_overwrite<float[]>(elements_);
   Difference made{.from = peer.view,
-                  .to = nullptr,
+                  .to = moved,
                   .codec = static_cast<std::uint8_t>(codec_.id()),
                   .record = {},
                   .codec_state = peer.codec_state};
-  made.record = encode_record(codec_, made.codec_state, values);
-  Result<Reference> moved = moved_by(made.codec, made.record, values_of(peer.view));
-  if (!moved.ok()) return std::nullopt;
-  made.to = *std::move(moved);
+  const std::span<float> to(moved.get(), elements_);
+  auto record = encode_record(codec_, made.codec_state, values_of(global_), values_of(peer.view), to);
+  if (!record.ok() || !compression::all_finite(to)) return std::nullopt;
+  made.record = *std::move(record);
   return made;
 }
 

@@ -40,9 +40,10 @@ class OuterHome {
   };
 
   // `self`: the region that is home; its messages are Resets that share memory instead of being encoded.
-  // `codec` encodes what the others are told. It must outlive this.
+  // `codec` encodes what the others are told. It must outlive this. `key`: of the random numbers that it
+  // draws; no other encoder's.
   OuterHome(std::size_t elements, std::uint32_t regions, std::uint32_t self, std::uint64_t epoch,
-            const compression::Codec& codec, core::RegionWeight weight);
+            const compression::Codec& codec, core::RegionWeight weight, std::uint64_t key = 0);
 
   // The job's initial values: round 0. Returns the Resets of the regions that have joined already.
   // REQUIRES: not initialized().
@@ -133,6 +134,7 @@ class OuterHome {
   std::uint32_t self_;
   const compression::Codec& codec_;
   core::RegionWeight weight_;
+  std::uint64_t key_;
 
   Reference global_;  // Never written: each round makes a new array.
   AnchorId id_;

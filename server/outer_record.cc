@@ -7,25 +7,36 @@
 #include <string>
 #include <utility>
 
+#include "core/check.h"
+
 namespace isthmus::server {
 
 const compression::Codec& lossless_codec() {
   return **compression::find_decoder(static_cast<std::uint8_t>(compression::CodecId::kFp32));
 }
 
-core::SharedBytes encode_record(const compression::Codec& codec, compression::CodecState& state,
-                                std::span<const float> values) {
-  core::Buffer buffer(codec.max_encoded_bytes(values.size()));
-  const std::size_t bytes = codec.encode(values, state, buffer.writable());
+Result<core::SharedBytes> encode_record(const compression::Codec& codec, compression::CodecState& state,
+                                        std::span<const float> parameters, std::span<const float> view,
+                                        std::span<float> moved) {
+  core::Buffer buffer(codec.max_encoded_bytes(parameters.size()));
+  const auto bytes = codec.encode_delta(parameters, view, moved, state, buffer.writable());
+  if (!bytes.ok()) return bytes.status();
   // A record may stay unacknowledged for as long as a link is down: a small one must not hold a large buffer.
-  if (bytes < buffer.writable().size() / 2) return core::copy_bytes(buffer.writable().first(bytes));
-  return std::move(buffer).share(bytes);
+  if (*bytes < buffer.writable().size() / 2) return core::copy_bytes(buffer.writable().first(*bytes));
+  return std::move(buffer).share(*bytes);
 }
 
-Status decode_record(std::uint8_t codec, const core::SharedBytes& record, std::span<float> out) {
+Status check_record(std::uint8_t codec, const core::SharedBytes& record, std::size_t elements) {
   const Result<const compression::Codec*> decoder = compression::find_decoder(codec);
   if (!decoder.ok()) return decoder.status();
-  return (*decoder)->decode(record.view, out);
+  // Decoders look at the whole record before they write: into scratch, since there is no other way to ask.
+  const auto scratch = std::make_unique_for_overwrite<float[]>(elements);
+  return (*decoder)->decode(record.view, {scratch.get(), elements});
+}
+
+void take_back(std::uint8_t codec, const core::SharedBytes& record, std::span<float> values) {
+  const Result<const compression::Codec*> decoder = compression::find_decoder(codec);
+  ISTHMUS_CHECK(decoder.ok() && (*decoder)->accumulate(record.view, -1.0f, values).ok());
 }
 
 Result<core::VersionedFloats::Reference> moved_by(std::uint8_t codec, const core::SharedBytes& record,

@@ -19,15 +19,20 @@ namespace isthmus::server {
 // For what must lose nothing: final contributions.
 const compression::Codec& lossless_codec();
 
-// The record of `values`, which must be finite.
-core::SharedBytes encode_record(const compression::Codec& codec, compression::CodecState& state,
-                                std::span<const float> values);
+// The record of parameters - view; `moved` becomes view + decoded unless it is empty (Codec::encode_delta).
+// kInvalidArgument when the difference is not finite: `state` is then as it was.
+Result<core::SharedBytes> encode_record(const compression::Codec& codec, compression::CodecState& state,
+                                        std::span<const float> parameters, std::span<const float> view,
+                                        std::span<float> moved);
 
-// out[i] = decoded[i], all finite. `out` is undefined after an error.
-Status decode_record(std::uint8_t codec, const core::SharedBytes& record, std::span<float> out);
+// Whether it decodes to `elements` numbers.
+Status check_record(std::uint8_t codec, const core::SharedBytes& record, std::size_t elements);
 
-// from + decoded, in a new array. kCorruption also when the sum is not finite. Region and home both move
-// their copies with this one function: that is why an anchor and a view of it are the same bits.
+// values -= decoded. REQUIRES: a record that was made here, or has passed check_record().
+void take_back(std::uint8_t codec, const core::SharedBytes& record, std::span<float> values);
+
+// from + decoded, in a new array: the bits that encode_record() makes of a view, which is why an anchor and
+// the view of it are the same. kCorruption also when the sum is not finite.
 Result<core::VersionedFloats::Reference> moved_by(std::uint8_t codec, const core::SharedBytes& record,
                                                   std::span<const float> from);
 

@@ -8,31 +8,27 @@
 
 namespace isthmus::server {
 
-OuterRegion::OuterRegion(std::size_t elements, std::uint64_t incarnation, const compression::Codec& codec)
-    : elements_(elements), incarnation_(incarnation), codec_(codec) {}
+OuterRegion::OuterRegion(std::size_t elements, std::uint64_t incarnation, const compression::Codec& codec,
+                         std::uint64_t key)
+    : elements_(elements), incarnation_(incarnation), codec_(codec), codec_state_{.key = key} {}
 
 Result<Contribution> OuterRegion::start(std::span<const float> parameters, std::uint64_t samples,
                                         bool final) {
   ISTHMUS_CHECK(idle() && parameters.size() == elements_);
-  std::vector<float> values(elements_);
-  for (std::size_t i = 0; i < elements_; ++i) values[i] = parameters[i] - anchor_[i];
-  if (!compression::all_finite(values))
-    return Status(ErrorCode::kInvalidArgument, "parameters - anchor is not finite");
+  const compression::Codec& codec = final ? lossless_codec() : codec_;
+  auto record = encode_record(codec, codec_state_, parameters, {anchor_.get(), elements_}, {});
+  if (!record.ok()) return std::move(record).status().with_context("parameters - anchor");
 
   Contribution contribution;
   contribution.id = {incarnation_, seq_ + 1};
   contribution.base = anchor_id_;
   contribution.samples = samples;
   contribution.final = final;
-  const compression::Codec& codec = final ? lossless_codec() : codec_;
   contribution.codec = static_cast<std::uint8_t>(codec.id());
-  contribution.record = encode_record(codec, codec_state_, values);
-  // What will be subtracted once it is folded is what the home will decode, not what we meant to say.
-  ISTHMUS_RETURN_IF_ERROR(decode_record(contribution.codec, contribution.record, values));
+  contribution.record = *std::move(record);
 
   ++seq_;
   final_started_ = final;
-  in_flight_values_ = std::move(values);
   in_flight_ = contribution;
   return contribution;
 }
@@ -78,10 +74,11 @@ void OuterRegion::move_anchor(core::VersionedFloats::Reference to, const AnchorI
   const float* from = anchor_.get();
   const float* target = to.get();
   if (has_folded_ours(folded)) {
-    const float* told = in_flight_values_.data();
-    for (std::size_t i = 0; i < elements_; ++i) p[i] = target[i] + ((p[i] - from[i]) - told[i]);
+    // What the home has decoded, not what we meant to say: the rest is still to be told.
+    for (std::size_t i = 0; i < elements_; ++i) p[i] -= from[i];
+    take_back(in_flight_->codec, in_flight_->record, p);
+    for (std::size_t i = 0; i < elements_; ++i) p[i] = target[i] + p[i];
     in_flight_.reset();
-    in_flight_values_ = {};
   } else {
     for (std::size_t i = 0; i < elements_; ++i) p[i] = target[i] + (p[i] - from[i]);
   }
@@ -93,19 +90,17 @@ void OuterRegion::assign(core::VersionedFloats::Reference to, const Reset& reset
                          core::VersionedFloats& parameters) {
   std::copy_n(to.get(), elements_, parameters.write().begin());
   in_flight_.reset();
-  in_flight_values_ = {};
   if (reset.folded.incarnation == incarnation_) seq_ = std::max(seq_, reset.folded.seq);
   anchor_ = std::move(to);
   anchor_id_ = reset.id;
 }
 
 double OuterRegion::untold_squared(std::span<const float> parameters) const {
+  std::vector<float> untold(parameters.begin(), parameters.end());
+  for (std::size_t i = 0; i < elements_; ++i) untold[i] -= anchor_[i];
+  if (in_flight_) take_back(in_flight_->codec, in_flight_->record, untold);
   double sum = 0;
-  for (std::size_t i = 0; i < elements_; ++i) {
-    const float told = in_flight_ ? in_flight_values_[i] : 0.0f;
-    const double untold = static_cast<double>(parameters[i] - anchor_[i] - told);
-    sum += untold * untold;
-  }
+  for (const float value : untold) sum += static_cast<double>(value) * value;
   return sum;
 }
 

@@ -32,7 +32,9 @@ class OuterRegion {
   };
 
   // `codec` encodes all contributions but final ones, which are fp32. It must outlive this.
-  OuterRegion(std::size_t elements, std::uint64_t incarnation, const compression::Codec& codec);
+  // `key`: of the random numbers that the codec draws; no other encoder's.
+  OuterRegion(std::size_t elements, std::uint64_t incarnation, const compression::Codec& codec,
+              std::uint64_t key = 0);
 
   // False until the first Reset has brought an anchor.
   bool has_anchor() const noexcept { return anchor_ != nullptr; }
@@ -81,7 +83,6 @@ class OuterRegion {
   std::uint64_t seq_ = 0;  // Of the newest contribution.
   bool final_started_ = false;
   std::optional<Contribution> in_flight_;
-  std::vector<float> in_flight_values_;  // Decoded; empty when none is in flight.
 };
 
 }  // namespace isthmus::server

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "core/random.h"
 #include "server/wan_messages.h"
 
 namespace isthmus::server {
 namespace {
 
 constexpr std::size_t kStalenessBuckets = 512;
+// What random numbers are for (core::mix_key).
+constexpr std::uint32_t kContributions = 1;
+constexpr std::uint32_t kGlobalDeltas = 2;
 
 // One flag a region, as the pure side takes them.
 class Flags {
@@ -24,8 +28,10 @@ class Flags {
 }  // namespace
 
 struct RegionSync::State {
-  State(LocalSlice& local_slice, std::uint32_t home, std::uint64_t incarnation, const compression::Codec& up)
-      : local(local_slice), home_region(home), region(local_slice.slice().elements, incarnation, up) {}
+  // `key`: of the random numbers for what it tells its home.
+  State(LocalSlice& local_slice, std::uint32_t home, std::uint64_t incarnation, const compression::Codec& up,
+        std::uint64_t key)
+      : local(local_slice), home_region(home), region(local_slice.slice().elements, incarnation, up, key) {}
 
   core::SliceId id() const { return local.slice().id; }
 
@@ -60,15 +66,20 @@ RegionSync::RegionSync(const core::JobConfig& config, std::uint32_t region, std:
   counters_.staleness.resize(kStalenessBuckets, 0);
   const auto regions = static_cast<std::uint32_t>(config.regions.size());
   for (auto& slice : slices) {
-    const std::uint32_t home = directory.home_of(slice->slice().id);
+    const core::SliceId id = slice->slice().id;
+    const std::uint32_t home = directory.home_of(id);
     const std::uint64_t tensor_elements = layout.tensors()[slice->slice().tensor.value].elements();
     const compression::Codec& wan =
         tensor_elements < config.compression.dense_below_elements ? *dense_ : *wan_codec_;
+    const auto key = [&](std::uint32_t use) {
+      return core::mix_key(config.seed, use, std::uint64_t{region} << 32 | id);
+    };
     // What a region tells itself costs nothing.
-    states_.push_back(std::make_unique<State>(*slice, home, incarnation, home == region ? *dense_ : wan));
+    states_.push_back(std::make_unique<State>(*slice, home, incarnation, home == region ? *dense_ : wan,
+                                              key(kContributions)));
     if (home == region) {
-      states_.back()->home =
-          std::make_unique<OuterHome>(slice->slice().elements, regions, region, 1, wan, config.sync.weight);
+      states_.back()->home = std::make_unique<OuterHome>(slice->slice().elements, regions, region, 1, wan,
+                                                         config.sync.weight, key(kGlobalDeltas));
     }
   }
 }

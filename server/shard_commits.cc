@@ -39,14 +39,12 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
   return checked;
 }
 
-// A worker sends what is not finite as it is, so that it is refused here by its own name. Records of plain
-// floats of the right size can fail for nothing else.
+// A worker sends what is not finite as fp32, whatever its codec, so that it is refused here by its own name.
+// Such a record of the right size can fail for nothing else.
 Status Shard::decode_pushed(const compression::Codec& codec, std::span<const std::byte> record,
                             std::span<float> values) {
   const Status status = codec.decode(record, values);
-  const bool plain = codec.id() == compression::CodecId::kFp32 || codec.id() == compression::CodecId::kFp16 ||
-                     codec.id() == compression::CodecId::kBf16;
-  if (!status.ok() && plain && record.size() == codec.max_encoded_bytes(values.size()))
+  if (!status.ok() && codec.id() == compression::CodecId::kFp32 && record.size() == values.size_bytes())
     return {ErrorCode::kInvalidArgument, "a value is not finite (NaN or Inf)"};
   return status;
 }

@@ -3,11 +3,13 @@
 namespace isthmus::trainer {
 namespace {
 
-GradientCodec lan_codec(core::CodecKind kind) {
-  switch (kind) {
+GradientCodec lan_codec(const core::CodecConfig& codec) {
+  switch (codec.kind) {
     case core::CodecKind::kFp16: return GradientCodec::kFp16;
     case core::CodecKind::kBf16: return GradientCodec::kBf16;
-    case core::CodecKind::kInt8: return GradientCodec::kInt8;
+    case core::CodecKind::kInt8:
+      return codec.rounding == core::Rounding::kStochastic ? GradientCodec::kInt8Stochastic
+                                                           : GradientCodec::kInt8;
     default: return GradientCodec::kFp32;
   }
 }
@@ -29,7 +31,7 @@ Result<ClientConfig> client_config(const core::JobConfig& config, std::string_vi
     client.servers.push_back({server.lan.host, server.lan.port, server.shards});
   client.tensors.assign(tensors.begin(), tensors.end());
   client.slice_elements = config.slice_elements;
-  client.codec = lan_codec(config.compression.lan.kind);
+  client.codec = lan_codec(config.compression.lan);
   client.timeout = config.limits.operation_timeout;
   client.max_message_bytes = config.limits.message_bytes;
   client.log = std::move(log);

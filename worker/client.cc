@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compression/codec.h"
+#include "core/random.h"
 #include "worker/io_thread.h"
 #include "worker/requests.h"
 #include "worker/shards.h"
@@ -19,14 +20,23 @@ namespace {
 // The last words of a client must not hold up whoever destroys it.
 constexpr std::chrono::milliseconds kLinger(200);
 
-core::CodecKind kind_of(GradientCodec codec) {
+core::CodecConfig codec_of(GradientCodec codec) {
   switch (codec) {
-    case GradientCodec::kFp32: return core::CodecKind::kFp32;
-    case GradientCodec::kFp16: return core::CodecKind::kFp16;
-    case GradientCodec::kBf16: return core::CodecKind::kBf16;
-    case GradientCodec::kInt8: return core::CodecKind::kInt8;
+    case GradientCodec::kFp32: return {core::CodecKind::kFp32};
+    case GradientCodec::kFp16: return {core::CodecKind::kFp16};
+    case GradientCodec::kBf16: return {core::CodecKind::kBf16};
+    case GradientCodec::kInt8: return {core::CodecKind::kInt8};
+    case GradientCodec::kInt8Stochastic:
+      return {.kind = core::CodecKind::kInt8, .rounding = core::Rounding::kStochastic};
   }
-  return core::CodecKind::kFp32;
+  return {core::CodecKind::kFp32};
+}
+
+// The same in every life and every run, so that a run can be repeated.
+std::uint64_t key_of(const ClientConfig& config) {
+  std::uint64_t key = config.worker;
+  for (const char letter : config.region) key = core::mix_key(key, 0, static_cast<unsigned char>(letter));
+  return key;
 }
 
 class RemoteClient final : public Client {
@@ -36,7 +46,8 @@ class RemoteClient final : public Client {
         timeout_(config.timeout),
         barrier_timeout_(config.barrier_timeout),
         layout_(std::move(layout)),
-        codec_(compression::make_codec({kind_of(config.codec)})),
+        codec_(compression::make_codec(codec_of(config.codec))),
+        key_(key_of(config)),
         io_(std::move(io)) {}
 
   std::span<const TensorSpec> tensors() const noexcept override { return layout_.layout().tensors(); }
@@ -52,8 +63,9 @@ class RemoteClient final : public Client {
   Pending pull(std::span<const Parameters> parameters) override { return push_pull({}, 0, parameters); }
   Pending push_pull(std::span<const Gradient> gradients, std::uint64_t samples,
                     std::span<const Parameters> parameters) override {
-    return submit(proto::Kind::kPushPull, barrier_timeout_,
-                  make_push_pull(layout_, *codec_, gradients, samples, parameters));
+    return submit(
+        proto::Kind::kPushPull, barrier_timeout_,
+        make_push_pull(layout_, *codec_, gradients, samples, parameters, {.key = key_, .records = step()}));
   }
   Status next_step() override {
     return submit(proto::Kind::kNextStep, barrier_timeout_, make_parts(layout_.shards())).wait();
@@ -102,6 +114,7 @@ class RemoteClient final : public Client {
   const core::Duration barrier_timeout_;
   const ShardedLayout layout_;
   const std::unique_ptr<const compression::Codec> codec_;
+  const std::uint64_t key_;
   const std::unique_ptr<IoThread> io_;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/bytes.h"
+#include "core/random.h"
 
 namespace isthmus::worker {
 namespace {
@@ -44,8 +45,10 @@ struct Encoded {
 };
 
 // Writes the record of `source` into `out` and appends its description.
-std::size_t encode_one(const Source& source, std::span<std::byte> out, Encoded& encoded) {
-  compression::CodecState state;
+std::size_t encode_one(const Source& source, const compression::CodecState& draws, std::span<std::byte> out,
+                       Encoded& encoded) {
+  compression::CodecState state = draws;
+  state.key = core::mix_key(draws.key, 0, source.slice);
   const std::size_t bytes = source.codec->encode(source.values, state, out);
   proto::Record& record = encoded.records.emplace_back();
   record.set_slice(source.slice);
@@ -57,7 +60,7 @@ std::size_t encode_one(const Source& source, std::span<std::byte> out, Encoded& 
 bool is_small(const Source& source) { return source.most_bytes() < kBigRecordBytes; }
 
 // In the order given. Small ones that follow one another share a piece.
-Encoded encode(std::span<const Source> sources) {
+Encoded encode(std::span<const Source> sources, const compression::CodecState& draws) {
   Encoded encoded;
   for (std::size_t first = 0; first < sources.size();) {
     std::size_t bytes = sources[first].most_bytes();
@@ -67,7 +70,8 @@ Encoded encode(std::span<const Source> sources) {
       bytes += sources[last++].most_bytes();
     core::Buffer piece(bytes);
     std::size_t used = 0;
-    for (; first < last; ++first) used += encode_one(sources[first], piece.writable().subspan(used), encoded);
+    for (; first < last; ++first)
+      used += encode_one(sources[first], draws, piece.writable().subspan(used), encoded);
     encoded.payload.push_back(std::move(piece).share(used));
   }
   return encoded;
@@ -96,7 +100,8 @@ std::vector<std::vector<Source>> spread(const ShardedLayout& layout, const compr
 
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
-                                         std::span<const Parameters> parameters) {
+                                         std::span<const Parameters> parameters,
+                                         const compression::CodecState& draws) {
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), gradients));
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), parameters));
   if (samples == 0 && !gradients.empty())
@@ -105,7 +110,7 @@ Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const comp
   std::vector<std::vector<Source>> sources = spread(layout, codec, gradients);
   for (Part& part : parts) {
     std::stable_partition(sources[part.shard].begin(), sources[part.shard].end(), is_small);
-    Encoded encoded = encode(sources[part.shard]);
+    Encoded encoded = encode(sources[part.shard], draws);
     part.push_pull.set_samples(samples);
     for (proto::Record& record : encoded.records) *part.push_pull.add_push() = std::move(record);
     part.payload = std::move(encoded.payload);
@@ -133,7 +138,7 @@ Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span
   for (Part& part : parts) {
     std::sort(sources[part.shard].begin(), sources[part.shard].end(),
               [](const Source& a, const Source& b) { return a.slice < b.slice; });
-    Encoded encoded = encode(sources[part.shard]);
+    Encoded encoded = encode(sources[part.shard], {});
     proto::Initialize meta;
     for (proto::Record& record : encoded.records) *meta.add_records() = std::move(record);
     part.meta = meta.SerializeAsString();

@@ -21,10 +21,12 @@
 
 namespace isthmus::worker {
 
-// kPushPull. Shards that hold nothing of it get no part.
+// kPushPull. Shards that hold nothing of it get no part. `draws`: where a codec that draws random numbers
+// takes them from; each slice has its own of them.
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
-                                         std::span<const Parameters> parameters);
+                                         std::span<const Parameters> parameters,
+                                         const compression::CodecState& draws = {});
 
 // kInitialize: all tensors, fp32, by ascending slice, a part for every shard.
 Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial);

@@ -22,7 +22,7 @@ struct ServerEndpoint {
   std::uint32_t shards = 1;
 };
 
-enum class GradientCodec : std::uint8_t { kFp32, kFp16, kBf16, kInt8 };
+enum class GradientCodec : std::uint8_t { kFp32, kFp16, kBf16, kInt8, kInt8Stochastic };
 
 struct ClientConfig {
   std::string job;

@@ -11,35 +11,62 @@ namespace {
 
 using core::CodecKind;
 
+core::SharedBytes record_of(const compression::Codec& codec, const std::vector<float>& values) {
+  compression::CodecState state;
+  const auto record = encode_record(codec, state, values, std::vector<float>(values.size()), {});
+  EXPECT_TRUE(record.ok()) << record.status().to_string();
+  return record.ok() ? *record : core::SharedBytes{};
+}
+
 TEST(OuterRecordTest, LosslessIsLossless) {
   const std::vector<float> values{1.0f, -0.1f, 1e-30f, 3e38f};
-  compression::CodecState state;
   EXPECT_EQ(static_cast<std::uint8_t>(lossless_codec().id()), kFp32);
-  EXPECT_EQ(decoded(kFp32, encode_record(lossless_codec(), state, values), 4), values);
+  EXPECT_EQ(decoded(kFp32, record_of(lossless_codec(), values), 4), values);
 }
 
 TEST(OuterRecordTest, ASparseRecordDoesNotHoldALargeBuffer) {
   const auto topk = codec_of(CodecKind::kTopk, 1.0);
   std::vector<float> values(1000);
   values[7] = 2.0f;
-  compression::CodecState state;
-  const core::SharedBytes record = encode_record(*topk, state, values);
+  const core::SharedBytes record = record_of(*topk, values);
   EXPECT_LT(record.size(), 100u);
   EXPECT_EQ(decoded(static_cast<std::uint8_t>(topk->id()), record, 1000), values);
 }
 
+TEST(OuterRecordTest, WhatItMovesIsWhatARecordMoves) {
+  const auto int8 = codec_of(CodecKind::kInt8);
+  const std::vector<float> parameters{1.0f, -2.5f, 0.3f}, view{0.5f, 0.25f, 7.0f};
+  std::vector<float> moved(3);
+  compression::CodecState state;
+  const auto record = encode_record(*int8, state, parameters, view, moved);
+  ASSERT_TRUE(record.ok());
+  const auto id = static_cast<std::uint8_t>(int8->id());
+  EXPECT_EQ(floats_of(*moved_by(id, *record, view), 3), moved);
+  const std::vector<float> told = decoded(id, *record, 3);
+  std::vector<float> back{10.0f, 20.0f, 30.0f};
+  take_back(id, *record, back);
+  EXPECT_EQ(back, (std::vector<float>{10.0f - told[0], 20.0f - told[1], 30.0f - told[2]}));
+}
+
+TEST(OuterRecordTest, ADifferenceThatIsNotFiniteIsRefused) {
+  compression::CodecState state;
+  const std::vector<float> parameters{3e38f}, view{-3e38f};
+  EXPECT_EQ(encode_record(lossless_codec(), state, parameters, view, {}).status().code(),
+            ErrorCode::kInvalidArgument);
+}
+
 TEST(OuterRecordTest, UnknownCodecIsAProtocolError) {
-  std::vector<float> out(1);
-  EXPECT_EQ(decode_record(99, bytes_of({1.0f}), out).code(), ErrorCode::kProtocol);
-  EXPECT_EQ(moved_by(99, bytes_of({1.0f}), out).status().code(), ErrorCode::kProtocol);
+  EXPECT_EQ(check_record(99, bytes_of({1.0f}), 1).code(), ErrorCode::kProtocol);
+  EXPECT_EQ(moved_by(99, bytes_of({1.0f}), std::vector<float>(1)).status().code(), ErrorCode::kProtocol);
 }
 
 TEST(OuterRecordTest, BadRecordsAreCorruption) {
-  std::vector<float> out(2);
   const float nan = std::nanf("");
-  EXPECT_EQ(decode_record(kFp32, bytes_of({1.0f}), out).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(decode_record(kFp32, bytes_of({1.0f, nan}), out).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(moved_by(kFp32, bytes_of({1.0f, nan}), out).status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(check_record(kFp32, bytes_of({1.0f}), 2).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(check_record(kFp32, bytes_of({1.0f, nan}), 2).code(), ErrorCode::kCorruption);
+  EXPECT_TRUE(check_record(kFp32, bytes_of({1.0f, 2.0f}), 2).ok());
+  EXPECT_EQ(moved_by(kFp32, bytes_of({1.0f, nan}), std::vector<float>(2)).status().code(),
+            ErrorCode::kCorruption);
 }
 
 TEST(OuterRecordTest, MovesWhatItIsGivenAndRefusesToOverflow) {

@@ -26,7 +26,8 @@ inline std::unique_ptr<const compression::Codec> codec_of(core::CodecKind kind, 
 
 inline std::vector<float> decoded(std::uint8_t codec, const core::SharedBytes& record, std::size_t elements) {
   std::vector<float> values(elements);
-  const Status status = decode_record(codec, record, values);
+  const auto decoder = compression::find_decoder(codec);
+  const Status status = decoder.ok() ? (*decoder)->decode(record.view, values) : decoder.status();
   EXPECT_TRUE(status.ok()) << status.to_string();
   return values;
 }

@@ -130,6 +130,25 @@ TEST_F(RequestsTest, WhatIsNotFiniteTravelsAsItIs) {
   EXPECT_EQ(fp32, 2);
 }
 
+TEST_F(RequestsTest, EachSliceAndStepDrawsNumbersOfItsOwnAndTheSameAgain) {
+  const auto int8 =
+      compression::make_codec({.kind = core::CodecKind::kInt8, .rounding = core::Rounding::kStochastic});
+  for (auto& of_tensor : values) {
+    for (std::size_t i = 0; i < of_tensor.size(); ++i) of_tensor[i] = 0.01f * static_cast<float>(i % 7);
+  }
+  const auto payload_of = [&](std::uint64_t step) {
+    std::vector<std::byte> bytes;
+    const auto parts = make_push_pull(layout, *int8, gradients, 1, {}, {.key = 9, .records = step});
+    EXPECT_TRUE(parts.ok());
+    for (const Part& part : *parts) {
+      for (const auto& piece : part.payload) bytes.insert(bytes.end(), piece.view.begin(), piece.view.end());
+    }
+    return bytes;
+  };
+  EXPECT_EQ(payload_of(1), payload_of(1));
+  EXPECT_NE(payload_of(1), payload_of(2));
+}
+
 TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
   values[0][1] = 0.1234567f;
   std::swap(gradients.front(), gradients.back());  // Whatever the order in which they are given.
