@@ -55,8 +55,11 @@ Status LocalJob::start_links(const core::JobConfig& config) {
       wan::RelayOptions options;
       options.link = *config.links.emulate;
       options.seed = config.seed;
-      for (const core::ServerConfig& server : config.regions[earlier].servers)
-        options.mappings.push_back({{"127.0.0.1", 0}, server.wan});
+      for (const core::ServerConfig& server : config.regions[earlier].servers) {
+        wan::RelayMapping& mapping = options.mappings.emplace_back();
+        mapping.listen = {"127.0.0.1", 0};
+        mapping.target = server.wan;
+      }
       auto link = wan::Relay::start(std::move(options));
       if (!link.ok()) return std::move(link).status().with_context("emulated link");
       for (std::size_t i = 0; i < (*link)->ports().size(); ++i) {
