@@ -169,6 +169,12 @@ std::vector<ConfigProblem> find_problems(const JobConfig& config) {
   check_links(config.links, problems);
   check_trainer(config.trainer, problems);
   check_compression(config.compression, problems);
+  if (config.compression.deep && config.optimizer.kind != OptimizerKind::kSgd) {
+    problems.push_back({"compression.deep",
+                        "its momentum would be applied twice, or to scaled gradients, with "
+                        "optimizer " +
+                            std::string(to_string(config.optimizer.kind)) + "; use kind: sgd"});
+  }
   const std::uint64_t needed = config.slice_elements * sizeof(float) + kMessageOverheadBytes;
   if (config.limits.message_bytes < needed) {
     problems.push_back({"limits.message", exact_bytes(config.limits.message_bytes) +

@@ -110,6 +110,13 @@ void visit_compression(ConfigFields& f, CompressionConfig& compression) {
       "lan", [&] { visit_codec(f, compression.lan); }, "codec");
   f.map(
       "wan", [&] { visit_codec(f, compression.wan); }, "codec");
+  f.maybe("deep", compression.deep, [&](DeepConfig& deep) {
+    f.map("deep", [&] {
+      f.share("keep", deep.keep, {1e-6, 1.0});
+      f.number("momentum", deep.momentum, {0.0f, 0.9999f});
+      f.count("warmup", deep.warmup_steps, {{0, kMaxStaleness}, "steps"});
+    });
+  });
   f.count("dense_below", compression.dense_below_elements, {{0, kMaxStaleness}, "elements"});
 }
 

@@ -97,9 +97,16 @@ struct CodecConfig {
   Rounding rounding = Rounding::kNearest;  // int8, int4
   bool rotate = false;  // int4: mixes elements first, so that none stands out of its block.
 };
+// Of workers' gradients: compression.lan.deep (worker/deep_compression.h).
+struct DeepConfig {
+  double keep = 0.01;
+  float momentum = 0.9f;
+  Step warmup_steps = 0;
+};
 struct CompressionConfig {
   CodecConfig lan;
   CodecConfig wan{CodecKind::kTopk, 0.01};
+  std::optional<DeepConfig> deep;             // Workers' gradients, instead of `lan`'s codec.
   std::uint64_t dense_below_elements = 1024;  // WAN: tensors smaller than this travel as fp32.
 };
 

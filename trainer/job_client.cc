@@ -32,6 +32,11 @@ Result<ClientConfig> client_config(const core::JobConfig& config, std::string_vi
   client.tensors.assign(tensors.begin(), tensors.end());
   client.slice_elements = config.slice_elements;
   client.codec = lan_codec(config.compression.lan);
+  if (config.compression.deep)
+    client.deep = {.keep = config.compression.deep->keep,
+                   .momentum = config.compression.deep->momentum,
+                   .warmup_steps = config.compression.deep->warmup_steps,
+                   .dense_below_elements = config.compression.dense_below_elements};
   client.timeout = config.limits.operation_timeout;
   client.max_message_bytes = config.limits.message_bytes;
   client.log = std::move(log);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "compression/codec.h"
 #include "core/random.h"
+#include "worker/deep_compression.h"
 #include "worker/io_thread.h"
 #include "worker/requests.h"
 #include "worker/shards.h"
@@ -48,6 +50,8 @@ class RemoteClient final : public Client {
         layout_(std::move(layout)),
         codec_(compression::make_codec(codec_of(config.codec))),
         key_(key_of(config)),
+        deep_(config.deep && is_worker ? std::make_unique<DeepCompression>(layout_.layout(), *config.deep)
+                                       : nullptr),
         io_(std::move(io)) {}
 
   std::span<const TensorSpec> tensors() const noexcept override { return layout_.layout().tensors(); }
@@ -63,9 +67,11 @@ class RemoteClient final : public Client {
   Pending pull(std::span<const Parameters> parameters) override { return push_pull({}, 0, parameters); }
   Pending push_pull(std::span<const Gradient> gradients, std::uint64_t samples,
                     std::span<const Parameters> parameters) override {
-    return submit(
-        proto::Kind::kPushPull, barrier_timeout_,
-        make_push_pull(layout_, *codec_, gradients, samples, parameters, {.key = key_, .records = step()}));
+    std::unique_lock lock(deep_mutex_, std::defer_lock);
+    if (deep_ != nullptr) lock.lock();
+    return submit(proto::Kind::kPushPull, barrier_timeout_,
+                  make_push_pull(layout_, *codec_, gradients, samples, parameters,
+                                 {.key = key_, .records = step()}, deep_.get()));
   }
   Status next_step() override {
     return submit(proto::Kind::kNextStep, barrier_timeout_, make_parts(layout_.shards())).wait();
@@ -115,6 +121,8 @@ class RemoteClient final : public Client {
   const ShardedLayout layout_;
   const std::unique_ptr<const compression::Codec> codec_;
   const std::uint64_t key_;
+  std::mutex deep_mutex_;  // Callers on different threads gather one after the other.
+  const std::unique_ptr<DeepCompression> deep_;
   const std::unique_ptr<IoThread> io_;
 };
 

@@ -45,11 +45,13 @@ struct Encoded {
 };
 
 // Writes the record of `source` into `out` and appends its description.
-std::size_t encode_one(const Source& source, const compression::CodecState& draws, std::span<std::byte> out,
-                       Encoded& encoded) {
+std::size_t encode_one(const Source& source, const compression::CodecState& draws, DeepCompression* deep,
+                       std::span<std::byte> out, Encoded& encoded) {
   compression::CodecState state = draws;
   state.key = core::mix_key(draws.key, 0, source.slice);
-  const std::size_t bytes = source.codec->encode(source.values, state, out);
+  const std::size_t bytes =
+      source.codec->encode(source.values, deep == nullptr ? state : deep->state(source.slice), out);
+  if (deep != nullptr) deep->sent(source.slice, out.first(bytes));
   proto::Record& record = encoded.records.emplace_back();
   record.set_slice(source.slice);
   record.set_bytes(bytes);
@@ -60,7 +62,7 @@ std::size_t encode_one(const Source& source, const compression::CodecState& draw
 bool is_small(const Source& source) { return source.most_bytes() < kBigRecordBytes; }
 
 // In the order given. Small ones that follow one another share a piece.
-Encoded encode(std::span<const Source> sources, const compression::CodecState& draws) {
+Encoded encode(std::span<const Source> sources, const compression::CodecState& draws, DeepCompression* deep) {
   Encoded encoded;
   for (std::size_t first = 0; first < sources.size();) {
     std::size_t bytes = sources[first].most_bytes();
@@ -71,7 +73,7 @@ Encoded encode(std::span<const Source> sources, const compression::CodecState& d
     core::Buffer piece(bytes);
     std::size_t used = 0;
     for (; first < last; ++first)
-      used += encode_one(sources[first], draws, piece.writable().subspan(used), encoded);
+      used += encode_one(sources[first], draws, deep, piece.writable().subspan(used), encoded);
     encoded.payload.push_back(std::move(piece).share(used));
   }
   return encoded;
@@ -96,21 +98,37 @@ std::vector<std::vector<Source>> spread(const ShardedLayout& layout, const compr
   return sources;
 }
 
+std::vector<std::vector<Source>> spread(const ShardedLayout& layout, DeepCompression& deep, Step step,
+                                        std::span<const Gradient> gradients) {
+  std::vector<std::vector<Source>> sources(layout.shards());
+  for (const Gradient& gradient : gradients) {
+    for (const core::Slice& slice : layout.layout().slices_of(gradient.id)) {
+      const ConstTensorView gathered =
+          deep.gather(slice.id, gradient.values.subspan(slice.offset, slice.elements));
+      sources[layout.shard_of(slice.id)].push_back({slice.id, gathered, &deep.codec(slice.id, step)});
+    }
+  }
+  return sources;
+}
+
 }  // namespace
 
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters,
-                                         const compression::CodecState& draws) {
+                                         const compression::CodecState& draws, DeepCompression* deep) {
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), gradients));
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), parameters));
   if (samples == 0 && !gradients.empty())
     return Status(ErrorCode::kInvalidArgument, "a gradient is a mean over at least one sample");
   std::vector<Part> parts = make_parts(layout.shards());
-  std::vector<std::vector<Source>> sources = spread(layout, codec, gradients);
+  const auto finite = [](const Gradient& gradient) { return compression::all_finite(gradient.values); };
+  if (deep != nullptr && !std::all_of(gradients.begin(), gradients.end(), finite)) deep = nullptr;
+  std::vector<std::vector<Source>> sources =
+      deep == nullptr ? spread(layout, codec, gradients) : spread(layout, *deep, draws.records, gradients);
   for (Part& part : parts) {
     std::stable_partition(sources[part.shard].begin(), sources[part.shard].end(), is_small);
-    Encoded encoded = encode(sources[part.shard], draws);
+    Encoded encoded = encode(sources[part.shard], draws, deep);
     part.push_pull.set_samples(samples);
     for (proto::Record& record : encoded.records) *part.push_pull.add_push() = std::move(record);
     part.payload = std::move(encoded.payload);
@@ -138,7 +156,7 @@ Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span
   for (Part& part : parts) {
     std::sort(sources[part.shard].begin(), sources[part.shard].end(),
               [](const Source& a, const Source& b) { return a.slice < b.slice; });
-    Encoded encoded = encode(sources[part.shard], {});
+    Encoded encoded = encode(sources[part.shard], {}, nullptr);
     proto::Initialize meta;
     for (proto::Record& record : encoded.records) *meta.add_records() = std::move(record);
     part.meta = meta.SerializeAsString();

@@ -16,17 +16,21 @@
 #include "compression/codec.h"
 #include "isthmus/client.h"
 #include "isthmus/status.h"
+#include "worker/deep_compression.h"
 #include "worker/operation.h"
 #include "worker/shards.h"
 
 namespace isthmus::worker {
 
 // kPushPull. Shards that hold nothing of it get no part. `draws`: where a codec that draws random numbers
-// takes them from; each slice has its own of them.
+// takes them from, of the step `draws.records`; each slice has its own of them. `deep` gathers gradients
+// and sends their largest instead, unless one is not finite: then all go as they are, for the shard to
+// refuse.
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters,
-                                         const compression::CodecState& draws = {});
+                                         const compression::CodecState& draws = {},
+                                         DeepCompression* deep = nullptr);
 
 // kInitialize: all tensors, fp32, by ascending slice, a part for every shard.
 Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,16 @@ struct ServerEndpoint {
 
 enum class GradientCodec : std::uint8_t { kFp32, kFp16, kBf16, kInt8, kInt8Stochastic };
 
+// Deep gradient compression (Lin et al., ICLR 2018): this worker sends the largest `keep` of what its
+// gradients, with momentum, have gathered; the rest waits. The servers' optimizer must be plain sgd: the
+// momentum is here.
+struct DeepCompressionConfig {
+  double keep = 0.01;                         // Share of the elements of a tensor sent in a step. (0, 1]
+  float momentum = 0.9f;                      // [0, 1)
+  std::uint64_t warmup_steps = 0;             // More is sent at first: keep^(1/5) to keep^(4/5).
+  std::uint64_t dense_below_elements = 1024;  // Smaller tensors are sent whole.
+};
+
 struct ClientConfig {
   std::string job;
   std::string region;
@@ -34,6 +45,7 @@ struct ClientConfig {
   std::vector<TensorSpec> tensors;
   std::uint64_t slice_elements = 256 * 1024;
   GradientCodec codec = GradientCodec::kFp32;  // On the LAN, gradients and parameters.
+  std::optional<DeepCompressionConfig> deep;   // Instead of `codec` for gradients; 8 bytes an element.
 
   // Every operation ends within this, in success or in an error.
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);

@@ -142,6 +142,15 @@ TEST(ConfigCheckTest, BoundsFitEachOther) {
   EXPECT_EQ(keys_of(config), "links.silence links.emulate.outages[0] limits.message ");
 }
 
+TEST(ConfigCheckTest, MomentumIsAppliedOnce) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    JobConfig config = good();
+    config.optimizer.kind = kind;
+    config.compression.deep.emplace();
+    EXPECT_EQ(keys_of(config), kind == OptimizerKind::kSgd ? "" : "compression.deep ");
+  }
+}
+
 TEST(ConfigCheckTest, ACodecThatLosesMuchIsForLinksBetweenRegions) {
   for (std::size_t kind = 0; kind < names_of(CodecKind()).size(); ++kind) {
     JobConfig config = good();

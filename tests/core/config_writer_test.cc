@@ -54,6 +54,20 @@ TEST(ConfigWriterTest, WhatIsWrittenReadsBackToTheSameText) {
   }
 }
 
+TEST(ConfigWriterTest, DeepCompressionIsKept) {
+  const auto first = parse_config(good_config() +
+                                      "optimizer: { kind: sgd }\ncompression: { deep: { keep: 2%, "
+                                      "momentum: 0.5, warmup: 9 steps } }\n",
+                                  "f");
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const auto config = parse_config(to_yaml(*first), "written");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  ASSERT_TRUE(config->compression.deep);
+  EXPECT_EQ(config->compression.deep->keep, 0.02);
+  EXPECT_EQ(config->compression.deep->momentum, 0.5f);
+  EXPECT_EQ(config->compression.deep->warmup_steps, 9u);
+}
+
 TEST(ConfigWriterTest, NoValueIsLostOnTheWay) {
   const Result<JobConfig> first = parse_config(kUnusual, "f");
   ASSERT_TRUE(first.ok()) << first.status().message();

@@ -149,6 +149,35 @@ TEST_F(RequestsTest, EachSliceAndStepDrawsNumbersOfItsOwnAndTheSameAgain) {
   EXPECT_NE(payload_of(1), payload_of(2));
 }
 
+TEST_F(RequestsTest, DeepCompressionSendsTheLargestAndKeepsTheRest) {
+  DeepCompression deep(layout.layout(),
+                       {.keep = 5e-5, .momentum = 0, .warmup_steps = 0, .dense_below_elements = 2});
+  for (auto& of_tensor : values) std::fill(of_tensor.begin(), of_tensor.end(), 1.0f);
+  values[0][5] = 3.0f;
+  const core::SliceId slice = layout.layout().slices_of({0})[0].id;
+  const auto sent = [&] {
+    const auto parts = make_push_pull(layout, *codec(core::CodecKind::kFp32), gradients, 1, {}, {}, &deep);
+    EXPECT_TRUE(parts.ok());
+    std::vector<float> found;
+    for (const Part& part : *parts) {
+      auto of_part = decode(part, part.push_pull.push());
+      if (of_part.contains(slice)) found = of_part[slice];
+    }
+    return found;
+  };
+  const std::vector<float> first = sent();
+  EXPECT_EQ(first[5], 3.0f);
+  EXPECT_EQ(std::count(first.begin(), first.end(), 0.0f), static_cast<std::ptrdiff_t>(first.size()) - 1);
+  // A push with a NaN goes as it is and gathers nothing.
+  const std::vector<float> before = values[0];
+  values[0][0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(make_push_pull(layout, *codec(core::CodecKind::kFp32), gradients, 1, {}, {}, &deep)->empty());
+  values[0] = before;
+  values[0][5] = 0.0f;
+  values[0][7] = 9.0f;
+  EXPECT_EQ(sent()[7], 10.0f) << "what it had gathered once, and this";
+}
+
 TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
   values[0][1] = 0.1234567f;
   std::swap(gradients.front(), gradients.back());  // Whatever the order in which they are given.
