@@ -127,10 +127,11 @@ Status Training::watch_processes() {
     const std::string text = how_it_ended(member->process, kLogLines);
     if (member->server) return {code_of(*member->ending), text};
     ++workers_lost_;
-    progress_.say(text);
-    if (++lost_in_[member->region] == config_.regions[member->region].workers)
+    const bool last = ++lost_in_[member->region] == config_.regions[member->region].workers;
+    if (!last) progress_.say(text);
+    if (last)
       return {code_of(*member->ending),
-              "region " + config_.regions[member->region].name + " has lost all its workers"};
+              "region " + config_.regions[member->region].name + " has lost all its workers, last " + text};
   }
   return {};
 }

@@ -40,7 +40,7 @@ void Shard::park(Parked parked) {
 void Shard::answer_parked() {
   if (failure_) {
     for (const Parked& parked : std::exchange(parked_, {}))
-      refuse(parked.peer, parked.request_id, proto::REFUSE_UNKNOWN, failure_->message());
+      refuse(parked.peer, parked.request_id, proto::REFUSE_FAILED, failure_->message());
     return;
   }
   for (auto parked = parked_.begin(); parked != parked_.end();)

@@ -17,7 +17,7 @@ void Shard::handle_request(transport::Incoming incoming) {
   const transport::PeerName& peer = incoming.from;
   const proto::Message& message = incoming.message;
   if (failure_ && message.kind != proto::Kind::kStatus && message.kind != proto::Kind::kControl)
-    return refuse(peer, message.request_id, proto::REFUSE_UNKNOWN, failure_->message());
+    return refuse(peer, message.request_id, proto::REFUSE_FAILED, failure_->message());
   switch (message.kind) {
     case proto::Kind::kHello: return on_hello(peer, message);
     case proto::Kind::kInitialize: return on_initialize(peer, message);

@@ -15,6 +15,15 @@ using proto::Kind;
 constexpr core::Duration kHelloInterval = std::chrono::milliseconds(500);
 constexpr auto kAllRequests = std::numeric_limits<std::uint64_t>::max();
 
+ErrorCode code_of(proto::RefuseReason reason) {
+  switch (reason) {
+    case proto::REFUSE_NOT_MEMBER:
+    case proto::REFUSE_NOT_READY: return ErrorCode::kUnavailable;
+    case proto::REFUSE_FAILED: return ErrorCode::kFailed;
+    default: return ErrorCode::kRefused;
+  }
+}
+
 }  // namespace
 
 void Session::on_refuse(std::uint32_t shard, const proto::Message& message, core::TimePoint now) {
@@ -25,8 +34,7 @@ void Session::on_refuse(std::uint32_t shard, const proto::Message& message, core
   const auto found = in_flight_.find(id);
   const bool ours = found != in_flight_.end() && found->second.part->shard == shard;
   const bool unknown = refuse->reason() == proto::REFUSE_NOT_MEMBER;
-  const bool later = unknown || refuse->reason() == proto::REFUSE_NOT_READY;
-  const Status why = at(shard, later ? ErrorCode::kUnavailable : ErrorCode::kRefused, refuse->text());
+  const Status why = at(shard, code_of(refuse->reason()), refuse->text());
   if (!ours && there.is_since_hello(id)) return on_hello_refused(shard, why, id);
   // An observer has no lease: a refused heartbeat is as good a sign of life as an echo.
   if (unknown && !leaving_ && (ours || options_.is_worker())) {

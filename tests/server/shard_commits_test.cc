@@ -129,7 +129,7 @@ TEST_F(ShardCommitsTest, ParametersThatAreNoLongerFiniteFailTheJobByTheTensorsNa
     const auto pushed = workers[0].ask_push_pull(step, 1, both(3e38f), {{0, 0}});
     const proto::Message answer = workers[0].reply(pushed);
     if (step == 1)
-      expect_refused(answer, proto::REFUSE_UNKNOWN, "tensor 't0' is no longer finite after step 1");
+      expect_refused(answer, proto::REFUSE_FAILED, "tensor 't0' is no longer finite after step 1");
     if (step == 0) (void)workers[0].reply(workers[0].ask_next_step(1));
   }
   EXPECT_NE(host_->wait_for_failure().find("training has diverged"), std::string::npos);
