@@ -76,6 +76,7 @@ Status train(const TrainArguments& arguments) {
   const Status status = Training(*config, *elements, *folder, **signals, progress).run(summary);
   const Status written = folder->write_summary(to_json(summary));
   std::fputs((arguments.json ? to_json(summary) + "\n" : to_table(summary)).c_str(), stdout);
+  std::fflush(stdout);
   return status.ok() ? written : status;
 }
 

@@ -65,8 +65,8 @@ Status Training::run(Summary& summary) {
   summary.max_replica_difference = judged.max_replica_difference;
   summary.largest_parameter = judged.largest_parameter;
   summary.workers_lost = workers_lost_;
-  summary.status = stopping_ ? "stopped" : status.ok() ? "ok" : "failed";
   if (status.ok()) status = leave();
+  summary.status = stopping_ ? "stopped" : status.ok() ? "ok" : "failed";
   progress_.clear();
   job_->terminate(kEndGrace);
   return stopping_ ? stopped(status) : status;
@@ -215,7 +215,10 @@ Result<EvaluatorProcess::Answer> Training::ask_and_wait(const std::string& reque
       evaluator.ask(request);
       asked = true;
     }
-    if (signals_.take()) return Status(ErrorCode::kCancelled, "stopped by a signal");
+    if (signals_.take()) {
+      stopping_ = clock_.now();
+      return Status(ErrorCode::kCancelled, "stopped by a signal");
+    }
     pollfd entries[] = {{signals_.fd(), POLLIN, 0}, {evaluator.fd(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.now()).count();
     if (left > 0) (void)::poll(entries, 2, static_cast<int>(left));

@@ -41,6 +41,9 @@ Result<std::unique_ptr<StopSignals>> StopSignals::create() {
 }
 
 StopSignals::~StopSignals() {
+  // One that came and was not asked for would end a process that has something left to say.
+  while (take()) {
+  }
   const sigset_t set = stop_set();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   ::close(fd_);

@@ -47,6 +47,12 @@ TEST(StopSignalsTest, UnblocksThemAtTheEnd) {
   EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
 }
 
+TEST(StopSignalsTest, OneThatNobodyTookEndsNothing) {
+  const auto signals = StopSignals::create();
+  ASSERT_TRUE(signals.ok());
+  ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);  // Would end the test once they are unblocked.
+}
+
 TEST(SignalThreadTest, ASignalBecomesACallEvenIfItCameBefore) {
   const auto signals = StopSignals::create();
   ASSERT_TRUE(signals.ok());
