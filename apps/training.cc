@@ -83,6 +83,7 @@ Status Training::train() {
     if (clock_.now() < next_look) continue;
     next_look = clock_.now() + kLookInterval;
     look();
+    ISTHMUS_RETURN_IF_ERROR(watch_silence());
     if (status_.answered == status_.shards && status_.phase == proto::PHASE_DRAINED) {
       ended_ = clock_.now();
       return {};
@@ -143,6 +144,7 @@ void Training::look() {
   }
   const core::TimePoint now = clock_.now();
   JobStatus status = job_status(config_, replies);
+  if (status.answered == status.shards) answered_ = now;
   if (stop_wanted_ && status.phase < proto::PHASE_DRAINING) stop_training();
   // A shard that is busy for a moment must not look like one that was set back.
   if (status.answered < status_.answered) return;
@@ -157,6 +159,16 @@ void Training::look() {
   }
   looked_ = now;
   status_ = std::move(status);
+}
+
+Status Training::watch_silence() const {
+  const auto& members = job_->members();
+  const bool workers_ended = std::all_of(members.begin(), members.end(), [](const LocalJob::Member& member) {
+    return member.server || member.ending;
+  });
+  if (!workers_ended || clock_.now() - answered_ < config_.limits.operation_timeout) return {};
+  return {ErrorCode::kTimeout, "a server has not answered for limits.operation_timeout; see the logs in " +
+                                   folder_.path().string()};
 }
 
 void Training::write_metrics(const JobStatus& status, const Rates& rates, core::TimePoint now) {

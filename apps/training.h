@@ -38,6 +38,8 @@ class Training {
   Status take_signals();
   Status watch_processes();
   void look();
+  // A server that stands still ends nothing by itself, once no worker is left to miss it.
+  Status watch_silence() const;
   void stop_training();
   void write_metrics(const JobStatus& status, const Rates& rates, core::TimePoint now);
   void note_metrics(const nlohmann::ordered_json& json);
@@ -57,6 +59,7 @@ class Training {
   std::unique_ptr<LocalJob> job_;
   JobStatus status_;
   std::optional<core::TimePoint> looked_;
+  core::TimePoint answered_{};  // When all shards did.
   std::optional<core::TimePoint> started_;
   std::optional<core::TimePoint> ended_;
   std::optional<core::TimePoint> stopping_;  // When a signal came.

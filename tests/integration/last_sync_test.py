@@ -1,5 +1,7 @@
 """A job whose regions could not agree does not end well, and says so."""
 
+import pathlib
+import signal
 import unittest
 
 import environment  # noqa: F401
@@ -22,6 +24,23 @@ class LastSyncTest(unittest.TestCase):
             self.assertEqual(summary["status"], "failed")
             self.assertGreater(summary["max_replica_difference"], 0)
             self.assertIn("the last sync was done without", train.words)
+
+    def test_a_server_that_stands_still_does_not_keep_the_job_from_ending(self):
+        trainer = ("{ model: synthetic, synthetic: { tensors: 4, elements: 65536, gradient: -1, step_time: 10ms }, "
+                   "stop: { steps: 60 } }")
+        # The last sync takes a while: 1 MiB at 200 kbit/s.
+        with job.Job(workers=1, emulate="rate: 200kbps, rtt: 10ms",
+                     sections={"trainer": trainer, "limits": "{ operation_timeout: 2s }",
+                               "compression": "{ lan: fp32, wan: { codec: topk, keep: 1% } }"}) as two:
+            train = two.start_train()
+            workers = [job.find_child(train, "worker", name) for name in two.names]
+            server = job.find_child(train, "server", "virginia")
+            for worker in workers:
+                job.wait_for(lambda: not pathlib.Path(f"/proc/{worker}").exists(), "the end of a worker")
+            job.kill(server, signal.SIGSTOP)
+            summary = job.finish(train, expect=3)
+            self.assertEqual(summary["status"], "failed")
+            self.assertIn("a server has not answered", train.words)
 
     def test_a_server_whose_last_sync_missed_a_region_does_not_end_well(self):
         trainer = ("{ model: synthetic, synthetic: { tensors: 4, elements: 4096, gradient: -1, step_time: 10ms }, "
