@@ -4,20 +4,14 @@
 #include <bit>
 #include <cmath>
 
+#include "core/random.h"
+
 namespace isthmus::compression {
 namespace {
 
 constexpr int kBinShift = 21;  // 23 bits of mantissa, of which the first two count.
 constexpr std::uint32_t kMagnitudeBits = 0x7fffffffu;
 constexpr std::size_t kLine = 16;
-
-// Spreads the bits of a counter: splitmix64's finaliser.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -35,7 +29,7 @@ void MagnitudeHistogram::add_sample(std::span<const float> values, std::size_t m
   if (stratum <= 1) return add(values, 1);
   for (std::size_t first = 0; first < lines; first += stratum) {
     const std::size_t there = std::min(stratum, lines - first);
-    add(values.subspan((first + mix(first) % there) * kLine, kLine), there);
+    add(values.subspan((first + core::spread_bits(first) % there) * kLine, kLine), there);
   }
   add(values.subspan(lines * kLine), 1);
 }

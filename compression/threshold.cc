@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/random.h"
+
 namespace isthmus::compression {
 namespace {
 
@@ -42,14 +44,6 @@ bool find_rank(ForEach for_each, std::size_t& rank, std::uint32_t& found) {
   return true;
 }
 
-// Spreads the bits of a counter: splitmix64's finaliser.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 // The elements are cut into strata and a cache line is read at an irregular place of each: a regular stride
@@ -58,7 +52,8 @@ float sampled_threshold(const Change& change, std::size_t rank, std::uint64_t wh
   std::vector<float> sample(kSampleElements);
   const std::size_t stratum = change.size() / kLines;
   for (std::size_t line = 0; line < kLines; ++line) {
-    const std::size_t first = line * stratum + mix(where * kLines + line) % (stratum - kLine + 1);
+    const std::size_t first =
+        line * stratum + core::spread_bits(where * kLines + line) % (stratum - kLine + 1);
     float* to = sample.data() + line * kLine;
     std::memcpy(to, change.values.data() + first, kLine * sizeof(float));
     if (!change.is_difference()) continue;

@@ -36,6 +36,15 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) noexcep
   return counter;
 }
 
+// Neighbouring counters become unrelated numbers, cheaply: splitmix64's finaliser (Steele, Lea, Flood, 2014).
+// For places to look at; what is told to others is drawn from Philox.
+constexpr std::uint64_t spread_bits(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 // A key of its own for each (seed, what for, whose): unrelated to that of any other.
 constexpr std::uint64_t mix_key(std::uint64_t seed, std::uint32_t use, std::uint64_t whose) noexcept {
   const PhiloxCounter words =

@@ -151,7 +151,8 @@ void Shard::tick() {
   if (!agreement_) return;
   commit_ready_steps();
   if (sync_) {
-    if (Status status = sync_->poll_links(now); !status.ok()) fail(std::move(status));
+    // Once drained nothing is lost by whoever restarts.
+    if (Status status = sync_->poll_links(now); !status.ok() && !drained_) fail(std::move(status));
   }
   update_clock();
   if (membership_.started() && !training_since_) training_since_ = now;

@@ -60,6 +60,8 @@ void Shard::on_hello(const transport::PeerName& peer, const proto::Message& mess
   if (!layout.ok())
     return refuse(peer, message.request_id, proto::REFUSE_LAYOUT, "layout: " + layout.status().message());
   if (!agreement_) {
+    if (const Status fits = check_message_limit(config_, *layout); !fits.ok())
+      return refuse(peer, message.request_id, proto::REFUSE_LAYOUT, fits.message());
     if (waiting_hellos_.size() >= kMaxWaitingHellos)
       return refuse(peer, message.request_id, proto::REFUSE_LIMIT, "too many workers wait");
     waiting_hellos_.emplace_back(peer, message);

@@ -33,14 +33,19 @@ ConstTensorView DeepCompression::gather(core::SliceId slice, ConstTensorView gra
   float* u = memory.momentum.data();
   if (memory.whole) {
     for (std::size_t i = 0; i < gradient.size(); ++i) u[i] = momentum_ * u[i] + gradient[i];
-    return memory.momentum;
+  } else {
+    float* v = memory.gathered.data();
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      u[i] = momentum_ * u[i] + gradient[i];
+      v[i] += u[i];
+    }
   }
-  float* v = memory.gathered.data();
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    u[i] = momentum_ * u[i] + gradient[i];
-    v[i] += u[i];
+  std::vector<float>& told = memory.whole ? memory.momentum : memory.gathered;
+  if (!compression::all_finite(told)) {
+    std::copy(gradient.begin(), gradient.end(), memory.momentum.begin());
+    if (!memory.whole) memory.gathered = memory.momentum;
   }
-  return memory.gathered;
+  return told;
 }
 
 const compression::Codec& DeepCompression::codec(core::SliceId slice, Step step) const {

@@ -10,7 +10,8 @@
 //
 // Threads: one at a time.
 // Memory:  8 bytes an element, for the worker's life; a restarted worker begins with nothing gathered.
-// Errors:  none. A push that fails later has taken its elements with it: lost once, never sent twice.
+// Errors:  none. A slice whose sums overflow begins anew with that gradient. A push that fails later has
+// taken its elements with it: lost once, never sent twice.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "worker/requests.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "core/bytes.h"
@@ -122,8 +123,15 @@ Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const comp
   if (samples == 0 && !gradients.empty())
     return Status(ErrorCode::kInvalidArgument, "a gradient is a mean over at least one sample");
   std::vector<Part> parts = make_parts(layout.shards());
-  const auto finite = [](const Gradient& gradient) { return compression::all_finite(gradient.values); };
-  if (deep != nullptr && !std::all_of(gradients.begin(), gradients.end(), finite)) deep = nullptr;
+  std::vector<Gradient> bad;
+  if (deep != nullptr) {
+    std::copy_if(gradients.begin(), gradients.end(), std::back_inserter(bad),
+                 [](const Gradient& gradient) { return !compression::all_finite(gradient.values); });
+  }
+  if (!bad.empty()) {
+    deep = nullptr;
+    gradients = bad;
+  }
   std::vector<std::vector<Source>> sources =
       deep == nullptr ? spread(layout, codec, gradients) : spread(layout, *deep, draws.records, gradients);
   for (Part& part : parts) {

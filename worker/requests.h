@@ -24,8 +24,8 @@ namespace isthmus::worker {
 
 // kPushPull. Shards that hold nothing of it get no part. `draws`: where a codec that draws random numbers
 // takes them from, of the step `draws.records`; each slice has its own of them. `deep` gathers gradients
-// and sends their largest instead, unless one is not finite: then all go as they are, for the shard to
-// refuse.
+// and sends their largest instead, unless one is not finite: then
+// only that goes, as it is, for the shard to refuse.
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters,

@@ -51,6 +51,14 @@ TEST_F(ShardRequestsTest, RefusesWhoDoesNotBelong) {
   EXPECT_EQ(worker.status().shard().workers_size(), 1);
 }
 
+TEST_F(ShardRequestsTest, TensorsThatNoMessageHoldsAreRefusedBeforeTheyAreAgreedOn) {
+  config_.limits.message_bytes = 64 << 10;
+  run_shard();
+  RawWorker worker = connect();
+  expect_refused(worker.say(worker.hello_meta(config_, layout_)), proto::REFUSE_LAYOUT,
+                 "limits.message: 64KiB");
+}
+
 TEST_F(ShardRequestsTest, AHelloThatIsNoneIsRefused) {
   run_shard();
   RawWorker worker = connect();
@@ -168,11 +176,11 @@ TEST_F(ShardRequestsTest, WhatIsNoQuestionIsRefused) {
 
 // Bytes that are no frame have no request id to answer: they are counted, and the others go on.
 TEST_F(ShardRequestsTest, AFrameOverTheLimitIsRefusedAndCounted) {
-  config_.limits.message_bytes = 4096;
+  config_.limits.message_bytes = 128 << 10;
   auto workers = train(1);
   RawWorker& worker = workers[0];
   // Each part is within the limit, or libzmq would cut the connection without a word.
-  const core::SharedBytes part = record_of(std::vector<float>(1000));
+  const core::SharedBytes part = record_of(std::vector<float>(25000));
   RawWorker stranger = connect(1);
   (void)stranger.ask({Kind::kPushPull, 0, {}, {part, part}});
   EXPECT_TRUE(eventually(

@@ -57,6 +57,18 @@ TEST(DeepCompressionTest, SmallTensorsAreSentWholeWithMomentum) {
   EXPECT_EQ(sender.push({1, 0, 0}, 1000, 1), (Floats{1.5f, 1, -2}));
 }
 
+TEST(DeepCompressionTest, SumsThatOverflowBeginAnew) {
+  Sender sender(4, {.keep = 0.25, .momentum = 0.9f, .warmup_steps = 0, .dense_below_elements = 4});
+  (void)sender.push({3e38f, 0, 0, 3e38f});
+  (void)sender.push({3e38f, 0, 0, 3e38f});
+  // Fourth element: 3e38, then 3e38 and 0.9 of it more, which no float holds.
+  EXPECT_EQ(sender.push({0, 7, 0, 0}, 1000, 0).size(), 4u);
+  for (const Step step : {0, 1}) {
+    const Floats whole = sender.push({3e38f, 1, 1}, step, 1);
+    EXPECT_EQ(whole[0], 3e38f) << "0.9 of it more would be infinite";
+  }
+}
+
 TEST(DeepCompressionTest, NothingIsLostWithoutMomentum) {
   constexpr std::size_t kElements = 500;
   Sender sender(kElements, {.keep = 0.01, .momentum = 0.0f, .warmup_steps = 0, .dense_below_elements = 1});
