@@ -226,4 +226,19 @@ class Regions {
   std::vector<std::unique_ptr<Site>> sites_;
 };
 
+inline constexpr wan::Peer kA{0, 0}, kB{1, 0}, kC{2, 0};
+
+inline core::JobConfig two_regions() { return small_job({{1}, {1}}); }
+
+// One slice, at home in region 0.
+class RegionSyncTest : public ::testing::Test {
+ protected:
+  void start(core::JobConfig config, core::Layout layout = layout_of({4})) {
+    regions_ = std::make_unique<Regions>(std::move(config), std::move(layout));
+    regions_->start();
+  }
+  Regions& regions() { return *regions_; }
+  std::unique_ptr<Regions> regions_;
+};
+
 }  // namespace isthmus::server
