@@ -19,7 +19,7 @@ void Shard::send(const transport::PeerName& peer, proto::Message message) {
   if (status.code() == ErrorCode::kInvalidArgument)
     (void)socket_->send(proto::make_refusal(request_id, proto::REFUSE_LIMIT,
                                             status.message() + "; ask for less at once, or raise "
-                                                               "limits.message_bytes"),
+                                                               "limits.message"),
                         peer);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,8 +66,6 @@ class RemoteClient final : public Client {
   Pending pull(std::span<const Parameters> parameters) override { return push_pull({}, 0, parameters); }
   Pending push_pull(std::span<const Gradient> gradients, std::uint64_t samples,
                     std::span<const Parameters> parameters) override {
-    std::unique_lock lock(deep_mutex_, std::defer_lock);
-    if (deep_ != nullptr) lock.lock();
     return submit(proto::Kind::kPushPull, barrier_timeout_,
                   make_push_pull(layout_, *codec_, gradients, samples, parameters,
                                  {.key = key_, .records = step()}, deep_.get()));
@@ -121,7 +118,6 @@ class RemoteClient final : public Client {
   const ShardedLayout layout_;
   const std::unique_ptr<const compression::Codec> codec_;
   const std::uint64_t key_;
-  std::mutex deep_mutex_;  // Callers on different threads gather one after the other.
   const std::unique_ptr<DeepCompression> deep_;
   const std::unique_ptr<IoThread> io_;
 };

@@ -1,7 +1,8 @@
 // The worker's side of the parameter server: push gradients, pull parameters.
 //
-// Threads: every method may be called from any thread. Encoding runs on the thread that calls push(),
-//   decoding on the thread that calls wait(); one I/O thread, owned by the Client, moves the bytes.
+// Threads: every method may be called from any thread (pushes with ClientConfig::deep: one at a time).
+//   Encoding runs on the thread that calls push(), decoding on the thread that calls wait(); one I/O
+//   thread, owned by the Client, moves the bytes.
 // Memory:  views must stay valid until the operation's Pending has ended. In flight: one encoded copy of
 //   what is pushed and one encoded copy of what is pulled.
 // Errors:  network trouble is a Status; nothing here throws or aborts. kRefused: this client does not fit

@@ -27,7 +27,7 @@ enum class GradientCodec : std::uint8_t { kFp32, kFp16, kBf16, kInt8, kInt8Stoch
 
 // Deep gradient compression (Lin et al., ICLR 2018): this worker sends the largest `keep` of what its
 // gradients, with momentum, have gathered; the rest waits. The servers' optimizer must be plain sgd: the
-// momentum is here.
+// momentum is here. Pushes then come from one thread at a time.
 struct DeepCompressionConfig {
   double keep = 0.01;                         // Share of the elements of a tensor sent in a step. (0, 1]
   float momentum = 0.9f;                      // [0, 1)

@@ -44,12 +44,12 @@ TEST_F(ShardRepliesTest, PullsAreCompressedAsConfigured) {
 }
 
 TEST_F(ShardRepliesTest, AnAnswerOverTheLimitSaysSo) {
-  config_.limits.message_bytes = 200;
+  config_.limits.message_bytes = 68 << 10;
   auto workers = train(1);
   proto::PushPull meta;
-  for (int i = 0; i < 64; ++i) meta.add_pull()->set_slice(0);
+  for (int i = 0; i < 10'000; ++i) meta.add_pull()->set_slice(0);
   const proto::Message answer = workers[0].reply(workers[0].ask(Kind::kPushPull, meta));
-  expect_refused(answer, proto::REFUSE_LIMIT, "limits.message_bytes");
+  expect_refused(answer, proto::REFUSE_LIMIT, "raise limits.message");
 }
 
 TEST_F(ShardRepliesTest, NotMoreThanSoManyAnswersOfOnePeerMayWait) {
