@@ -72,6 +72,9 @@ class Codec {
   Result<std::size_t> encode_delta(std::span<const float> parameters, std::span<const float> view,
                                    std::span<float> moved, CodecState& state, std::span<std::byte> out) const;
 
+  // Whether accumulate() to as many elements would take the record.
+  virtual Status check(std::span<const std::byte> in, std::size_t elements) const = 0;
+
   // sum[i] += weight * decoded[i], in one pass. The whole record is checked first: a refused one leaves `sum`
   // as it was. A sparse record touches only the elements it names. REQUIRES: finite weight.
   virtual Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const = 0;

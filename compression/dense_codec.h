@@ -24,6 +24,7 @@ class DenseCodec : public Codec {
   std::size_t max_encoded_bytes(std::size_t elements) const noexcept final {
     return header_bytes_ + body_bytes(elements);
   }
+  Status check(std::span<const std::byte> in, std::size_t elements) const final;
   Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const final;
   Status decode(std::span<const std::byte> in, std::span<float> out) const final;
 
@@ -54,7 +55,6 @@ class DenseCodec : public Codec {
 
   Result<std::size_t> encode_change(const Change& change, CodecState& state,
                                     std::span<std::byte> out) const final;
-  Status check(std::span<const std::byte> in, std::size_t elements) const;
   RandomNumbers numbers_in(std::span<const std::byte> in) const;
 
   const Kernels& kernels_;

@@ -11,6 +11,7 @@
 
 #include "compression/change.h"
 #include "compression/kernels/kernels.h"
+#include "compression/topk_pass.h"
 
 namespace isthmus::compression {
 
@@ -18,7 +19,7 @@ namespace isthmus::compression {
 // returns false. Returns the number of elements looked at, which may be some more than the last visited.
 template <typename Visit>
 std::size_t for_each_mark(const Change& change, const Kernels& kernels, float threshold, Visit visit) {
-  constexpr std::size_t piece_elements = 1024;
+  constexpr std::size_t piece_elements = kPassPiece;
   std::uint64_t marks[piece_elements / 64];
   const float* a = change.values.data();
   const float* b = change.is_difference() ? change.view.data() : nullptr;

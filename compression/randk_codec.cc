@@ -10,10 +10,6 @@
 namespace isthmus::compression {
 namespace {
 
-// record := key:u64 record:u64 kind:u8 count:u32 values
-constexpr std::size_t kKindAt = RandomNumbers::kBytes;
-constexpr std::size_t kHeaderBytes = kKindAt + 5;
-
 using Places = std::uint32_t[kKeptBlock];
 
 // The places first, first + 1, ... of `count` among `elements`: stratum j is [j n / count, (j + 1) n /
@@ -42,7 +38,7 @@ struct RandkCodec::Record {
 };
 
 std::size_t RandkCodec::max_encoded_bytes(std::size_t elements) const noexcept {
-  return kHeaderBytes + kept_bytes(values_, kept_count(keep_, elements));
+  return kRandkHeaderBytes + kept_bytes(values_, kept_count(keep_, elements));
 }
 
 Result<std::size_t> RandkCodec::encode_change(const Change& change, CodecState& state,
@@ -52,12 +48,12 @@ Result<std::size_t> RandkCodec::encode_change(const Change& change, CodecState& 
   if (change.is_difference() && !is_finite(change, kernels_)) return not_finite();
   copy_view(change);
   const Record record{RandomNumbers::of(state), values_, kept_count(keep_, change.size()),
-                      out.data() + kHeaderBytes};
+                      out.data() + kRandkHeaderBytes};
   const auto count = static_cast<std::uint32_t>(record.count);
   record.numbers.write(out.data());
-  out[kKindAt] = kept_kind(values_);
-  std::memcpy(out.data() + kKindAt + 1, &count, sizeof(count));
-  std::byte* to = out.data() + kHeaderBytes;
+  out[kRandkKindAt] = kept_kind(values_);
+  std::memcpy(out.data() + kRandkKindAt + 1, &count, sizeof(count));
+  std::byte* to = out.data() + kRandkHeaderBytes;
   for (std::size_t first = 0; first < count; first += kKeptBlock) {
     const std::size_t n = std::min(kKeptBlock, count - first);
     Places places;
@@ -72,20 +68,20 @@ Result<std::size_t> RandkCodec::encode_change(const Change& change, CodecState& 
   return static_cast<std::size_t>(to - out.data());
 }
 
-Result<RandkCodec::Record> RandkCodec::check(std::span<const std::byte> in, std::size_t elements) const {
-  if (in.size() < kHeaderBytes) return bad("no header");
-  const std::optional<core::KeptValues> values = read_kept_kind(in[kKindAt]);
+Result<RandkCodec::Record> RandkCodec::read(std::span<const std::byte> in, std::size_t elements) const {
+  if (in.size() < kRandkHeaderBytes) return bad("no header");
+  const std::optional<core::KeptValues> values = read_kept_kind(in[kRandkKindAt]);
   if (!values) return bad("unknown kind of values");
   std::uint32_t count;
-  std::memcpy(&count, in.data() + kKindAt + 1, sizeof(count));
+  std::memcpy(&count, in.data() + kRandkKindAt + 1, sizeof(count));
   if (count > elements) return bad(std::to_string(count) + " values");
-  if (in.size() != kHeaderBytes + kept_bytes(*values, count)) return bad("wrong size");
-  in = in.subspan(kHeaderBytes);
+  if (in.size() != kRandkHeaderBytes + kept_bytes(*values, count)) return bad("wrong size");
+  in = in.subspan(kRandkHeaderBytes);
   for (std::size_t first = 0; first < count; first += kKeptBlock) {
     const std::size_t n = std::min<std::size_t>(kKeptBlock, count - first);
     if (!check_kept(*values, kernels_, in.data() + kept_bytes(*values, first), n)) return bad("bad values");
   }
-  return Record{RandomNumbers::read(in.data() - kHeaderBytes), *values, count, in.data()};
+  return Record{RandomNumbers::read(in.data() - kRandkHeaderBytes), *values, count, in.data()};
 }
 
 void RandkCodec::add(const Record& record, float weight, std::span<float> sum) const {
@@ -99,15 +95,19 @@ void RandkCodec::add(const Record& record, float weight, std::span<float> sum) c
   }
 }
 
+Status RandkCodec::check(std::span<const std::byte> in, std::size_t elements) const {
+  return read(in, elements).status();
+}
+
 Status RandkCodec::accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const {
-  const Result<Record> record = check(in, sum.size());
+  const Result<Record> record = read(in, sum.size());
   if (!record.ok()) return record.status();
   add(*record, weight, sum);
   return {};
 }
 
 Status RandkCodec::decode(std::span<const std::byte> in, std::span<float> out) const {
-  const Result<Record> record = check(in, out.size());
+  const Result<Record> record = read(in, out.size());
   if (!record.ok()) return record.status();
   std::fill(out.begin(), out.end(), 0.0f);
   add(*record, 1.0f, out);

@@ -19,6 +19,10 @@
 
 namespace isthmus::compression {
 
+// record := key:u64 record:u64 kind:u8 count:u32 values
+inline constexpr std::size_t kRandkKindAt = RandomNumbers::kBytes;
+inline constexpr std::size_t kRandkHeaderBytes = kRandkKindAt + 5;
+
 class RandkCodec final : public Codec {
  public:
   // REQUIRES: 0 < keep <= 1. Decoding depends on neither.
@@ -27,6 +31,7 @@ class RandkCodec final : public Codec {
 
   CodecId id() const noexcept override { return CodecId::kRandk; }
   std::size_t max_encoded_bytes(std::size_t elements) const noexcept override;
+  Status check(std::span<const std::byte> in, std::size_t elements) const override;
   Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const override;
   Status decode(std::span<const std::byte> in, std::span<float> out) const override;
 
@@ -35,7 +40,7 @@ class RandkCodec final : public Codec {
 
   Result<std::size_t> encode_change(const Change& change, CodecState& state,
                                     std::span<std::byte> out) const override;
-  Result<Record> check(std::span<const std::byte> in, std::size_t elements) const;
+  Result<Record> read(std::span<const std::byte> in, std::size_t elements) const;
   void add(const Record& record, float weight, std::span<float> sum) const;
 
   double keep_;

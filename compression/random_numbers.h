@@ -26,7 +26,7 @@ struct RandomNumbers {
 
   static constexpr std::size_t kBytes = 16;  // As part of a record: key:u64 record:u64.
 
-  static RandomNumbers of(const CodecState& state) noexcept { return {state.key, state.records}; }
+  static constexpr RandomNumbers of(const CodecState& state) noexcept { return {state.key, state.records}; }
   static RandomNumbers read(const std::byte* in) noexcept {
     RandomNumbers numbers;
     std::memcpy(&numbers.key, in, sizeof(key));
@@ -38,11 +38,11 @@ struct RandomNumbers {
     std::memcpy(out + sizeof(key), &record, sizeof(record));
   }
 
-  core::PhiloxKey philox_key() const noexcept {
+  constexpr core::PhiloxKey philox_key() const noexcept {
     return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
   }
   // The counter of the `block`-th four words of a use.
-  core::PhiloxCounter counter(RandomUse use, std::size_t block) const noexcept {
+  constexpr core::PhiloxCounter counter(RandomUse use, std::size_t block) const noexcept {
     return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(record),
             static_cast<std::uint32_t>(record >> 32), static_cast<std::uint32_t>(use)};
   }

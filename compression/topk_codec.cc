@@ -6,22 +6,16 @@
 #include <limits>
 #include <string>
 
-#include "compression/kernels/float16.h"
+#include "compression/kernels/codes.h"
 #include "compression/marks.h"
 #include "compression/rice.h"
+#include "compression/topk_pass.h"
 #include "compression/topk_writer.h"
 #include "core/check.h"
 
 namespace isthmus::compression {
 namespace {
 
-// record := kind:u8 count:u32 block × ⌈count / 256⌉
-constexpr std::size_t kHeaderBytes = 5;
-
-// Of fewer elements even the right threshold seldom keeps 0.9 to 1.1 times as many: they are counted.
-constexpr std::size_t kFewestByThreshold = 64;
-
-constexpr std::uint32_t kInfinityBits = 0x7f800000u;
 constexpr std::size_t kAllTies = std::numeric_limits<std::size_t>::max();
 
 template <typename T>
@@ -31,145 +25,112 @@ T load(const std::byte* in) {
   return value;
 }
 
-bool too_few(double count, std::size_t wanted) { return count * 10 < static_cast<double>(wanted) * 9; }
-
 std::size_t blocks_of(std::size_t count) { return count / kTopkBlock + (count % kTopkBlock != 0); }
 
 Status bad(std::string what) { return {ErrorCode::kCorruption, "topk record: " + std::move(what)}; }
 
 }  // namespace
 
-// One walk over all elements.
-struct TopkCodec::Pass {
-  float threshold = 0.0f;
-  std::size_t count = 0;      // Kept, that is.
-  double log2_sum = 0.0;      // Of magnitude / threshold, of those.
-  std::size_t looked_at = 0;  // Fewer than all: too many were worth keeping.
-  bool finite = true;
-  std::size_t bytes = 0;
-
-  // How many there would have been in all.
-  double estimate(std::size_t elements) const {
-    return static_cast<double>(count) * static_cast<double>(elements) / static_cast<double>(looked_at);
-  }
-  double fall() const { return tail_fall(static_cast<double>(count), log2_sum); }
+struct TopkCodec::Written {
+  TopkPass pass;
+  std::size_t bytes = 0;  // 0: it did not fit.
 };
 
-std::size_t TopkCodec::most_kept(std::size_t elements) const noexcept {
-  const std::size_t k = wanted(elements);
-  return std::min(k + k / 10, elements);
+TopkTarget TopkCodec::target(std::size_t elements) const noexcept {
+  const std::size_t wanted = kept_count(keep_, elements);
+  return {elements, wanted, most_kept(wanted, elements), least_kept(values_)};
 }
 
 // All blocks coded with one parameter b take at most elements / 2^b zeros and count * (1 + b) other bits;
 // each with its best one takes no more.
 std::size_t TopkCodec::max_encoded_bytes(std::size_t elements) const noexcept {
-  const std::size_t count = most_kept(elements);
-  if (count == 0) return kHeaderBytes;
+  const std::size_t count = target(elements).most;
+  if (count == 0) return kTopkHeaderBytes;
   const auto parameter = static_cast<std::size_t>(std::bit_width(elements / count) - 1);
   const std::size_t bits = (elements >> parameter) + count * (1 + parameter);
-  return kHeaderBytes + blocks_of(count) * (kTopkBlockHeader + 1) + bits / 8 + kept_bytes(values_, count);
+  return kTopkHeaderBytes + blocks_of(count) * (kTopkBlockHeader + 1) + bits / 8 + kept_bytes(values_, count);
 }
 
-TopkCodec::Pass TopkCodec::run(const Change& change, const Cut& cut, std::span<std::byte> out) const {
-  const std::size_t most = most_kept(change.size());
+TopkCodec::Written TopkCodec::run(const Change& change, const Cut& cut, std::span<std::byte> out) const {
+  const TopkTarget target = this->target(change.size());
   const std::uint32_t at_threshold = std::bit_cast<std::uint32_t>(cut.magnitude);
-  TopkWriter writer(values_, kernels_, most, out.data() + kHeaderBytes, change.moved);
-  Pass pass{.threshold = cut.magnitude};
+  TopkWriter writer(values_, kernels_, target.most, out.data() + kTopkHeaderBytes, change.moved);
+  TopkPass pass{.threshold = cut.magnitude};
   std::size_t ties = cut.ties;
-  std::uint64_t log_sum = 0;  // In 2^-23: the bits of a float are nearly the logarithm of it.
-  bool too_many = false;
   pass.looked_at = for_each_mark(change, kernels_, cut.magnitude, [&](std::size_t index) {
     const float value = change.at(index);
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kSignBit;
-    pass.finite = bits < kInfinityBits || !change.is_difference();
+    const std::uint32_t bits = magnitude_bits(value);
+    pass.finite = is_finite(value) || !change.is_difference();
     if (bits == at_threshold) {
       if (ties == 0) return true;
       --ties;
     }
-    too_many = pass.count == most;
-    if (too_many || !pass.finite) return false;
+    pass.too_many = pass.count == target.most;
+    if (pass.too_many || !pass.finite) return false;
     ++pass.count;
-    log_sum += bits - at_threshold;
+    pass.log_sum += bits - at_threshold;
     writer.add(static_cast<std::uint32_t>(index), value);
     return true;
   });
-  pass.log2_sum = static_cast<double>(log_sum) * 0x1p-23;
-  const bool enough = !too_few(static_cast<double>(pass.count), wanted(change.size())) ||
-                      cut.magnitude <= least_kept(values_);
-  if (pass.finite && !too_many && enough) {
-    pass.bytes = kHeaderBytes + writer.finish();
-  } else {
-    writer.undo();
-  }
-  return pass;
-}
-
-float TopkCodec::next_threshold(const Change& change, const Pass& pass) const {
-  if (pass.count == 0) return 0.0f;
-  const double ratio = pass.estimate(change.size()) / static_cast<double>(wanted(change.size()));
-  return std::max(corrected_threshold(pass.threshold, pass.fall(), ratio), least_kept(values_));
+  if (fits(pass, target)) return {pass, kTopkHeaderBytes + writer.finish()};
+  writer.undo();
+  return {pass};
 }
 
 // At most two tries; without bytes when neither kept the right number.
-TopkCodec::Pass TopkCodec::by_threshold(const Change& change, const CodecState& state,
-                                        std::span<std::byte> out) const {
-  const float least = least_kept(values_);
-  const std::size_t k = wanted(change.size());
+TopkCodec::Written TopkCodec::by_threshold(const Change& change, const CodecState& state,
+                                           std::span<std::byte> out) const {
+  const TopkTarget target = this->target(change.size());
   const bool large = change.size() >= kSampleElements;
   float threshold = state.threshold;
-  const bool known = threshold >= least && threshold <= std::numeric_limits<float>::max();  // False for NaN.
-  const auto sampled = [&] { return std::max(sampled_threshold(change, k, state.records), least); };
-  Pass pass;
-  if (k < kFewestByThreshold || (!known && !large)) return pass;
+  const bool known = threshold >= target.least && threshold <= std::numeric_limits<float>::max();
+  const auto sampled = [&] {
+    return std::max(sampled_threshold(change, target.wanted, state.records), target.least);
+  };
+  Written written;
+  if (target.wanted < kFewestByThreshold || (!known && !large)) return written;
   if (!known) threshold = sampled();
-  for (int tries = 2; tries > 0 && pass.bytes == 0 && pass.finite && threshold > 0; --tries) {
-    pass = run(change, {threshold, kAllTies}, out);
-    // A pass that stopped early, or kept next to nothing, says little of what would fit.
-    const bool telling = pass.count * 8 >= k && pass.looked_at * 2 >= change.size();
-    if (pass.bytes == 0 && tries > 1)
-      threshold = telling || !large ? next_threshold(change, pass) : sampled();
+  for (int tries = 2; tries > 0 && threshold > 0; --tries) {
+    written = run(change, {threshold, kAllTies}, out);
+    if (written.bytes > 0 || !written.pass.finite || tries == 1) break;
+    threshold = is_telling(written.pass, target) || !large ? next_threshold(written.pass, target) : sampled();
   }
-  return pass;
+  return written;
 }
 
-TopkCodec::Pass TopkCodec::by_counting(const Change& change, std::span<std::byte> out) const {
-  Pass pass;
-  const std::size_t k = wanted(change.size());
-  if (k == 0) return pass;
-  const std::optional<Cut> cut = exact_cut(change, k, kernels_);
-  if (!cut) {
-    pass.finite = false;
-    return pass;
-  }
-  const float least = least_kept(values_);
-  return run(change, cut->magnitude >= least ? *cut : Cut{least, kAllTies}, out);
+TopkCodec::Written TopkCodec::by_counting(const Change& change, std::span<std::byte> out) const {
+  const TopkTarget target = this->target(change.size());
+  if (target.wanted == 0) return {};
+  const std::optional<Cut> cut = exact_cut(change, target.wanted, kernels_);
+  if (!cut) return {{.finite = false}};
+  return run(change, cut->magnitude >= target.least ? *cut : Cut{target.least, kAllTies}, out);
 }
 
 Result<std::size_t> TopkCodec::encode_change(const Change& change, CodecState& state,
                                              std::span<std::byte> out) const {
   ISTHMUS_CHECK(change.size() <= std::numeric_limits<std::uint32_t>::max());
   copy_view(change);
-  Pass pass = by_threshold(change, state, out);
-  if (pass.bytes == 0 && pass.finite) pass = by_counting(change, out);
-  if (!pass.finite) return not_finite();
-  state.threshold = next_threshold(change, pass);
+  Written written = by_threshold(change, state, out);
+  if (written.bytes == 0 && written.pass.finite) written = by_counting(change, out);
+  if (!written.pass.finite) return not_finite();
+  state.threshold = next_threshold(written.pass, target(change.size()));
   ++state.records;
   out[0] = kept_kind(values_);
-  const auto count = static_cast<std::uint32_t>(pass.count);
+  const auto count = static_cast<std::uint32_t>(written.pass.count);
   std::memcpy(out.data() + 1, &count, sizeof(count));
-  return std::max(pass.bytes, kHeaderBytes);
+  return std::max(written.bytes, kTopkHeaderBytes);
 }
 
-Result<std::vector<std::uint32_t>> TopkCodec::check(std::span<const std::byte> in,
-                                                    std::size_t elements) const {
-  if (in.size() < kHeaderBytes) return bad("no count");
+Result<std::vector<std::uint32_t>> TopkCodec::read(std::span<const std::byte> in,
+                                                   std::size_t elements) const {
+  if (in.size() < kTopkHeaderBytes) return bad("no count");
   const std::optional<core::KeptValues> values = read_kept_kind(in[0]);
   if (!values) return bad("unknown kind of values");
   const std::uint64_t count = load<std::uint32_t>(in.data() + 1);
   // A value is a byte at least: nothing is allocated for more than has been sent.
   if (count > elements || count > in.size()) return bad(std::to_string(count) + " values");
   std::vector<std::uint32_t> indices(count);
-  in = in.subspan(kHeaderBytes);
+  in = in.subspan(kTopkHeaderBytes);
   std::uint64_t next = 0;
   for (std::size_t done = 0; done < count;) {
     const std::span<std::uint32_t> block =
@@ -192,11 +153,15 @@ Result<std::vector<std::uint32_t>> TopkCodec::check(std::span<const std::byte> i
   return indices;
 }
 
+Status TopkCodec::check(std::span<const std::byte> in, std::size_t elements) const {
+  return read(in, elements).status();
+}
+
 Status TopkCodec::accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const {
-  Result<std::vector<std::uint32_t>> indices = check(in, sum.size());
+  Result<std::vector<std::uint32_t>> indices = read(in, sum.size());
   if (!indices.ok()) return std::move(indices).status();
   const core::KeptValues values = *read_kept_kind(in[0]);
-  const std::byte* from = in.data() + kHeaderBytes;
+  const std::byte* from = in.data() + kTopkHeaderBytes;
   float decoded[kTopkBlock];
   for (std::size_t done = 0; done < indices->size();) {
     const std::size_t n = std::min(kTopkBlock, indices->size() - done);
@@ -211,7 +176,7 @@ Status TopkCodec::accumulate(std::span<const std::byte> in, float weight, std::s
 
 Status TopkCodec::decode(std::span<const std::byte> in, std::span<float> out) const {
   // A refused record must leave `out` as it was, and zeros are needed before the first value.
-  if (const auto indices = check(in, out.size()); !indices.ok()) return indices.status();
+  if (Status status = check(in, out.size()); !status.ok()) return status;
   std::fill(out.begin(), out.end(), 0.0f);
   return accumulate(in, 1.0f, out);
 }

@@ -22,8 +22,12 @@
 #include "compression/kept_values.h"
 #include "compression/kernels/kernels.h"
 #include "compression/threshold.h"
+#include "compression/topk_pass.h"
 
 namespace isthmus::compression {
+
+// record := kind:u8 count:u32 block × ⌈count / 256⌉
+inline constexpr std::size_t kTopkHeaderBytes = 5;
 
 class TopkCodec final : public Codec {
  public:
@@ -33,24 +37,23 @@ class TopkCodec final : public Codec {
 
   CodecId id() const noexcept override { return CodecId::kTopk; }
   std::size_t max_encoded_bytes(std::size_t elements) const noexcept override;
+  Status check(std::span<const std::byte> in, std::size_t elements) const override;
   Status accumulate(std::span<const std::byte> in, float weight, std::span<float> sum) const override;
   Status decode(std::span<const std::byte> in, std::span<float> out) const override;
 
  private:
-  struct Pass;
+  struct Written;
 
   Result<std::size_t> encode_change(const Change& change, CodecState& state,
                                     std::span<std::byte> out) const override;
-  std::size_t wanted(std::size_t elements) const noexcept { return kept_count(keep_, elements); }
-  std::size_t most_kept(std::size_t elements) const noexcept;
-  Pass by_threshold(const Change& change, const CodecState& state, std::span<std::byte> out) const;
-  Pass by_counting(const Change& change, std::span<std::byte> out) const;
+  TopkTarget target(std::size_t elements) const noexcept;
+  Written by_threshold(const Change& change, const CodecState& state, std::span<std::byte> out) const;
+  Written by_counting(const Change& change, std::span<std::byte> out) const;
   // Writes all that a cut keeps; without a trace when those are too many or, for want of a lower threshold,
   // too few.
-  Pass run(const Change& change, const Cut& cut, std::span<std::byte> out) const;
-  float next_threshold(const Change& change, const Pass& pass) const;
+  Written run(const Change& change, const Cut& cut, std::span<std::byte> out) const;
   // Checks a record whole; its indices.
-  Result<std::vector<std::uint32_t>> check(std::span<const std::byte> in, std::size_t elements) const;
+  Result<std::vector<std::uint32_t>> read(std::span<const std::byte> in, std::size_t elements) const;
 
   double keep_;
   core::KeptValues values_;

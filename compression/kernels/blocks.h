@@ -10,11 +10,11 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
+#include "compression/kernels/by_value.h"
 #include "compression/kernels/float16.h"
 
 namespace isthmus::compression {
@@ -40,47 +40,47 @@ inline constexpr std::uint32_t kFp4LeastBits = (127u - 7) << 23;
 
 // What elements are multiplied with before they are rounded to codes: no product is then beyond the `top`
 // code.
-inline float inverse_of(float scale, float largest, float top, float max_scale) noexcept {
+constexpr float inverse_of(float scale, float largest, float top, float max_scale) noexcept {
   if (scale == 0.0f) return 0.0f;
   return scale < max_scale ? 1.0f / scale : top / largest;
 }
-inline float int8_inverse(float scale, float largest) noexcept {
+constexpr float int8_inverse(float scale, float largest) noexcept {
   return inverse_of(scale, largest, 127.0f, kInt8MaxScale);
 }
-inline float nibble_inverse(std::uint16_t scale, float largest, float top) noexcept {
+constexpr float nibble_inverse(std::uint16_t scale, float largest, float top) noexcept {
   return inverse_of(from_bf16(scale), largest, top, from_bf16(kNibbleMaxScale));
 }
 inline constexpr float kInt4Top = 7.0f;
 inline constexpr float kFp4Top = 1.0f;
 
 // max / 127: no element is clipped.
-inline float int8_scale(float largest) noexcept {
-  return largest == 0.0f ? 0.0f : std::clamp(largest / 127.0f, kInt8MinScale, kInt8MaxScale);
+constexpr float int8_scale(float largest) noexcept {
+  return largest == 0.0f ? 0.0f : limited(largest / 127.0f, kInt8MinScale, kInt8MaxScale);
 }
 
 // max / 7 as bf16, rounded up so that no element is clipped.
-inline std::uint16_t int4_scale(float largest) noexcept {
+constexpr std::uint16_t int4_scale(float largest) noexcept {
   if (largest == 0.0f) return 0;
   const std::uint32_t up = (std::bit_cast<std::uint32_t>(largest / 7.0f) + 0xffffu) >> 16;
-  return std::clamp(static_cast<std::uint16_t>(up), kNibbleMinScale, kNibbleMaxScale);
+  return limited(static_cast<std::uint16_t>(up), kNibbleMinScale, kNibbleMaxScale);
 }
 
 // The largest code's value: max as the nearest bf16.
-inline std::uint16_t fp4_scale(float largest) noexcept {
-  return largest == 0.0f ? std::uint16_t{0} : std::clamp(to_bf16(largest), kNibbleMinScale, kNibbleMaxScale);
+constexpr std::uint16_t fp4_scale(float largest) noexcept {
+  return largest == 0.0f ? std::uint16_t{0} : limited(to_bf16(largest), kNibbleMinScale, kNibbleMaxScale);
 }
 
 // The mean magnitude of a block from the sum of |x| / 512 over its `elements`.
-inline float sign_scale(float sum, std::size_t elements) noexcept {
+constexpr float sign_scale(float sum, std::size_t elements) noexcept {
   const float whole = static_cast<float>(kSignBlock) / static_cast<float>(elements);
-  const float mean = std::min(sum * whole, std::numeric_limits<float>::max());
+  const float mean = smaller(sum * whole, std::numeric_limits<float>::max());
   return mean < std::numeric_limits<float>::min() ? 0.0f : mean;
 }
 
 // Sums of floats have one order on every backend: element i belongs to partial sum i % 16, and those are
 // added pairwise.
 inline constexpr std::size_t kSumLanes = 16;
-inline float add_lanes(float* lanes) noexcept {
+constexpr float add_lanes(float* lanes) noexcept {
   for (std::size_t half = kSumLanes / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
@@ -88,7 +88,7 @@ inline float add_lanes(float* lanes) noexcept {
 }
 
 // 16 random bits as a number in (0, 1).
-inline float uniform_of(std::uint16_t random) noexcept {
+constexpr float uniform_of(std::uint16_t random) noexcept {
   return (static_cast<float>(random) + 0.5f) * 0x1p-16f;
 }
 

@@ -9,9 +9,10 @@
 
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
+
+#include "compression/kernels/by_value.h"
 
 namespace isthmus::compression {
 
@@ -26,10 +27,10 @@ inline constexpr std::uint16_t kBf16Max = 0x7f7f;
 // The smallest magnitude that is not zero in fp16: just above half of 2^-24.
 inline constexpr float kHalfSmallest = std::bit_cast<float>(0x33000001u);
 
-inline std::uint16_t to_half(float value) noexcept {
+constexpr std::uint16_t to_half(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits & kSignBit;
-  const std::uint32_t magnitude = std::min(bits ^ sign, kHalfMaxBits);
+  const std::uint32_t magnitude = smaller(bits ^ sign, kHalfMaxBits);
   std::uint32_t half;
   if (magnitude < kHalfMinNormalBits) {
     // 0.5f has an ulp of 2^-24, fp16's subnormal step: the addition does the rounding.
@@ -41,9 +42,9 @@ inline std::uint16_t to_half(float value) noexcept {
   return static_cast<std::uint16_t>(half | (sign >> 16));
 }
 
-inline float from_half(std::uint16_t half) noexcept {
+constexpr float from_half(std::uint16_t half) noexcept {
   const std::uint32_t sign = (half & 0x8000u) << 16;
-  const std::uint32_t shifted = std::min<std::uint32_t>(half & 0x7fffu, kHalfMax) << 13;
+  const std::uint32_t shifted = smaller<std::uint32_t>(half & 0x7fffu, kHalfMax) << 13;
   std::uint32_t magnitude = shifted + kHalfBias;
   if (shifted < (1u << 23)) {
     // A subnormal half: give it a hidden bit, then subtract what that added.
@@ -53,16 +54,16 @@ inline float from_half(std::uint16_t half) noexcept {
   return std::bit_cast<float>(magnitude | sign);
 }
 
-inline std::uint16_t to_bf16(float value) noexcept {
+constexpr std::uint16_t to_bf16(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits & kSignBit;
-  const std::uint32_t magnitude = std::min(bits ^ sign, kBf16MaxBits);
+  const std::uint32_t magnitude = smaller(bits ^ sign, kBf16MaxBits);
   return static_cast<std::uint16_t>((magnitude + 0x7fffu + ((magnitude >> 16) & 1u)) >> 16 | sign >> 16);
 }
 
-inline float from_bf16(std::uint16_t value) noexcept {
+constexpr float from_bf16(std::uint16_t value) noexcept {
   const std::uint32_t sign = value & 0x8000u;
-  const std::uint32_t magnitude = std::min<std::uint32_t>(value & 0x7fffu, kBf16Max);
+  const std::uint32_t magnitude = smaller<std::uint32_t>(value & 0x7fffu, kBf16Max);
   return std::bit_cast<float>((magnitude | sign) << 16);
 }
 

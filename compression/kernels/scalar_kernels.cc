@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "compression/kernels/blocks.h"
-#include "compression/kernels/float16.h"
+#include "compression/kernels/codes.h"
 #include "compression/kernels/kernels.h"
 
 namespace isthmus::compression {
@@ -22,8 +21,6 @@ template <typename T>
 void store(std::byte* out, std::size_t index, T value) {
   std::memcpy(out + index * sizeof(T), &value, sizeof(T));
 }
-
-bool is_finite(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) != 0x7f800000u; }
 
 bool finite_f32(const std::byte* in, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -52,18 +49,13 @@ void narrow(const float* in, std::size_t n, std::byte* out) {
   for (std::size_t i = 0; i < n; ++i) store(out, i, kNarrow(in[i]));
 }
 
-void add(float value, float weight, float& sum) {
-  const float decoded = value + 0.0f;
-  sum += weight * decoded;
-}
-
 void add_f32(const std::byte* in, std::size_t n, float weight, float* sum) {
-  for (std::size_t i = 0; i < n; ++i) add(load<float>(in, i), weight, sum[i]);
+  for (std::size_t i = 0; i < n; ++i) add_decoded(load<float>(in, i), weight, sum[i]);
 }
 
 template <float (*kWiden)(std::uint16_t)>
 void add_16(const std::byte* in, std::size_t n, float weight, float* sum) {
-  for (std::size_t i = 0; i < n; ++i) add(kWiden(load<std::uint16_t>(in, i)), weight, sum[i]);
+  for (std::size_t i = 0; i < n; ++i) add_decoded(kWiden(load<std::uint16_t>(in, i)), weight, sum[i]);
 }
 
 float max_abs(const float* in, std::size_t n) {
@@ -72,13 +64,9 @@ float max_abs(const float* in, std::size_t n) {
   return largest;
 }
 
-// Floats from 2^23 to 2^24 are the integers: adding 1.5 * 2^23 rounds to nearest even.
-constexpr float kRounder = 12582912.0f;
-
-int quantise(float scaled, int limit, const std::uint16_t* random) {
-  const float rounded =
-      random == nullptr ? (scaled + kRounder) - kRounder : std::floor(scaled + uniform_of(*random));
-  return std::clamp(static_cast<int>(rounded), -limit, limit);
+// `random` of element i, or to nearest where there is none.
+int quantise_with(const std::uint16_t* random, std::size_t i, float scaled, int limit) {
+  return random == nullptr ? quantise(scaled, limit) : quantise(scaled, limit, random[i]);
 }
 
 void encode_i8(const float* in, std::size_t n, const std::uint16_t* random, std::byte* out) {
@@ -90,8 +78,7 @@ void encode_i8(const float* in, std::size_t n, const std::uint16_t* random, std:
     store(out, 0, scale);
     out += kInt8ScaleBytes;
     for (std::size_t i = at; i < at + length; ++i) {
-      *out++ =
-          static_cast<std::byte>(quantise(in[i] * inverse, 127, random == nullptr ? nullptr : random + i));
+      *out++ = static_cast<std::byte>(quantise_with(random, i, in[i] * inverse, 127));
     }
   }
 }
@@ -102,7 +89,7 @@ void add_i8(const std::byte* in, std::size_t n, float weight, float* sum) {
     const float scale = load<float>(in);
     in += kInt8ScaleBytes;
     for (std::size_t i = at; i < at + length; ++i) {
-      add(static_cast<float>(static_cast<std::int8_t>(*in++)) * scale, weight, sum[i]);
+      add_decoded(int8_value(static_cast<std::int8_t>(*in++), scale), weight, sum[i]);
     }
   }
 }
@@ -135,51 +122,35 @@ void add_nibbles(const std::byte* in, std::size_t n, float weight, float* sum, V
     in += kNibbleScaleBytes;
     for (std::size_t i = at; i < at + half; ++i) {
       const auto codes = static_cast<unsigned>(*in++);
-      add(value_of(codes & 15u, scale), weight, sum[i]);
-      if (i + half < at + length) add(value_of(codes >> 4, scale), weight, sum[i + half]);
+      add_decoded(value_of(codes & 15u, scale), weight, sum[i]);
+      if (i + half < at + length) add_decoded(value_of(codes >> 4, scale), weight, sum[i + half]);
     }
   }
 }
 
 void encode_i4(const float* in, std::size_t n, const std::uint16_t* random, std::byte* out) {
   encode_nibbles(in, n, out, kInt4Top, int4_scale, [&](float scaled, std::size_t i) {
-    return static_cast<unsigned>(quantise(scaled, 7, random == nullptr ? nullptr : random + i));
+    return static_cast<unsigned>(quantise_with(random, i, scaled, 7));
   });
 }
 
 void add_i4(const std::byte* in, std::size_t n, float weight, float* sum) {
-  add_nibbles(in, n, weight, sum, [](unsigned code, float scale) {
-    return static_cast<float>(static_cast<int>(code ^ 8u) - 8) * scale;
-  });
+  add_nibbles(in, n, weight, sum, int4_value);
 }
 
-// Code c of 1 to 7 is 2^(c - 7). Half an ulp of the exponent carries into it from 1.5 on, so the exponent
-// rounds to the nearest power of two; only from 0.75 * 2^-6 down to 2^-7 is the nearest one, 2^-6, not
-// reached.
 void encode_fp4(const float* in, std::size_t n, const std::uint16_t*, std::byte* out) {
-  encode_nibbles(in, n, out, kFp4Top, fp4_scale, [](float scaled, std::size_t) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(scaled);
-    const std::uint32_t magnitude = bits & ~kSignBit;
-    const int exponent = static_cast<int>((magnitude + 0x00400000u) >> 23);
-    const int least = magnitude >= kFp4LeastBits ? 1 : 0;
-    const auto code = static_cast<unsigned>(std::clamp(exponent - 120, least, 7));
-    return code == 0 ? 0u : code | (bits >> 28 & 8u);
-  });
+  encode_nibbles(in, n, out, kFp4Top, fp4_scale, [](float scaled, std::size_t) { return fp4_code(scaled); });
 }
 
 void add_fp4(const std::byte* in, std::size_t n, float weight, float* sum) {
-  add_nibbles(in, n, weight, sum, [](unsigned code, float scale) {
-    const unsigned power = code & 7u;
-    const float magnitude = power == 0 ? 0.0f : std::bit_cast<float>((power + 120u) << 23) * scale;
-    return (code & 8u) != 0 ? -magnitude : magnitude;
-  });
+  add_nibbles(in, n, weight, sum, fp4_value);
 }
 
 void encode_sign(const float* in, std::size_t n, const std::uint16_t*, std::byte* out) {
   for (std::size_t at = 0; at < n; at += kSignBlock) {
     const std::size_t length = std::min(kSignBlock, n - at);
     float lanes[kSumLanes] = {};
-    for (std::size_t i = 0; i < length; ++i) lanes[i % kSumLanes] += std::fabs(in[at + i]) * 0x1p-9f;
+    for (std::size_t i = 0; i < length; ++i) lanes[i % kSumLanes] += sign_part(in[at + i]);
     store(out, 0, sign_scale(add_lanes(lanes), length));
     out += kSignScaleBytes;
     for (std::size_t i = 0; i < length; i += 8) {
@@ -198,7 +169,7 @@ void add_sign(const std::byte* in, std::size_t n, float weight, float* sum) {
     in += kSignScaleBytes;
     for (std::size_t i = 0; i < length; ++i) {
       const bool negative = (static_cast<unsigned>(in[i / 8]) >> (i % 8) & 1u) != 0;
-      add(negative ? -scale : scale, weight, sum[at + i]);
+      add_decoded(sign_value(negative, scale), weight, sum[at + i]);
     }
     in += (length + 7) / 8;
   }
@@ -218,7 +189,7 @@ void mark(const float* a, const float* b, std::size_t n, float threshold, std::u
 void flip(const float* in, const std::uint32_t* signs, std::size_t n, float limit, float factor, float* out) {
   for (std::size_t i = 0; i < n; ++i) {
     const bool minus = (signs[i / 32] >> (i % 32) & 1u) != 0;
-    out[i] = std::clamp(in[i], -limit, limit) * (minus ? -factor : factor);
+    out[i] = flipped(in[i], minus, limit, factor);
   }
 }
 

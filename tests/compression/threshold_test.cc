@@ -74,35 +74,5 @@ TEST(ThresholdTest, ASampleDoesNotAliasWithColumns) {
   }
 }
 
-TEST(ThresholdTest, CorrectsTowardsTheWantedCount) {
-  const std::size_t n = 1 << 20;
-  for (const std::vector<float>& in : {gaussian(n), laplace(n)}) {
-    for (const double keep : {0.1, 0.01, 0.001}) {
-      const float right = sorted_cut(in, static_cast<std::size_t>(keep * n)).magnitude;
-      for (const float wrong : {0.95f, 1.05f}) {
-        const float threshold = right * wrong;
-        double log2_sum = 0.0;
-        for (const float value : in) {
-          if (std::fabs(value) >= threshold) log2_sum += std::log2(std::fabs(value) / threshold);
-        }
-        const auto count = static_cast<double>(passing(in, threshold));
-        const float corrected =
-            corrected_threshold(threshold, tail_fall(count, log2_sum), count / (keep * n));
-        const double ratio = static_cast<double>(passing(in, corrected)) / (keep * n);
-        EXPECT_NEAR(ratio, 1.0, 0.12) << keep << " " << wrong;
-      }
-    }
-  }
-}
-
-TEST(ThresholdTest, AnyTailGivesAFiniteCorrection) {
-  for (const double log2_sum : {0.0, 1e-30, 1.0, 1e9}) {
-    const double fall = tail_fall(10.0, log2_sum);
-    EXPECT_GE(fall, 0.5);
-    EXPECT_LE(fall, 40.0);
-    EXPECT_TRUE(std::isfinite(corrected_threshold(1.0f, fall, 1e6)));
-  }
-}
-
 }  // namespace
 }  // namespace isthmus::compression
