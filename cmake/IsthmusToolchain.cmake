@@ -16,7 +16,7 @@ endif()
 # Regions with different CPUs must compute the same bits, so a multiply and an
 # add are never fused. Nobody reads errno after a sqrt, and without it loops with
 # one vectorise; no value changes.
-add_compile_options(-ffp-contract=off -fno-math-errno)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno>)
 
 if(ISTHMUS_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

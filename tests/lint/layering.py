@@ -28,7 +28,7 @@ LIBRARIES = [
     ("openssl/", ["wan/*"]),
     ("google/protobuf", ["proto/*"]),
     ("hwy/", ["compression/*", "server/*optimizer*"]),
-    ("cuda", ["compression/kernels/*", "worker/gpu/*"]),
+    ("cuda", ["compression/cuda/*", "worker/gpu/*"]),
     ("yaml-cpp/", ["core/*config*"]),
     ("spdlog/", ["core/log*"]),
     ("nlohmann/", ["core/*", "trainer/*", "apps/*"]),

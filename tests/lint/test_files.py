@@ -27,6 +27,8 @@ def _tests_of(folder, rest):
     tests = [f"tests/{folder}/{rest.with_suffix('')}_test.cc", f"tests/{folder}/{rest.stem}_test.cc"]
     if rest.parts[0] == "kernels":  # All backends stand the same tests.
         tests += [f"tests/{folder}/kernels_test.cc", f"tests/{folder}/kernels/kernels_test.cc"]
+    if rest.parts[0] == "cuda":  # What a kernel makes is seen through the codecs that use it.
+        tests.append(f"tests/{folder}/cuda/device_codec_test.cc")
     if folder == "apps":  # A verb is a process: it is tested as one.
         tests.append(f"tests/integration/{rest.stem}_test.py")
     return tests

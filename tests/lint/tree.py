@@ -25,7 +25,7 @@ class Tree:
 
     def cpp(self, *folders):
         """C++ files in `folders` (all folders if none is given)."""
-        return [f for f in self.files if f.endswith((".h", ".cc", ".cu"))
+        return [f for f in self.files if f.endswith((".h", ".cc", ".cu", ".cuh"))
                 and (not folders or f.split("/")[0] in folders)]
 
     def _from_git(self):
