@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compression/codec.h"
+#include "compression/cuda/device.h"
 #include "core/config_file.h"
 #include "core/suggest.h"
 #include "core/units.h"
@@ -11,6 +12,7 @@ namespace isthmus::apps {
 namespace {
 
 constexpr std::string_view kBest = "cpu";
+constexpr std::string_view kDevice = "cuda";
 
 // The least that a config must say, for its reader to judge a codec by.
 constexpr std::string_view kConfig =
@@ -72,11 +74,14 @@ Result<std::vector<BackendChoice>> choose_backends(std::span<const std::string> 
   std::vector<BackendChoice> all;
   for (const compression::Kernels* kernels : compression::available_kernels())
     all.push_back(choice_of(*kernels));
+  const Result<std::string> device = compression::device_name();
+  if (device.ok()) all.push_back({std::string(kDevice), nullptr});
   if (texts.empty()) return std::vector<BackendChoice>{choice_of(compression::best_kernels())};
   std::vector<BackendChoice> chosen;
   for (const std::string& text : texts) {
     if (text == "all") return all;
     const auto found = std::ranges::find(all, text, &BackendChoice::name);
+    if (found == all.end() && text == kDevice) return device.status();
     if (found == all.end()) {
       std::vector<std::string_view> names{"all"};
       for (const BackendChoice& choice : all) names.push_back(choice.name);

@@ -1,5 +1,5 @@
-// Which codecs and backends `isthmus bench codec` measures: the config's own list of codecs and the tables of
-// kernels of this CPU, so that a new one is measured as soon as there is one.
+// Which codecs and backends `isthmus bench codec` measures: the config's own list of codecs, the tables of
+// kernels of this CPU and its CUDA device, so that a new one is measured as soon as there is one.
 //
 // Threads: pure functions.  Memory: values.  Errors: kInvalidArgument, with what to write instead.
 
@@ -30,11 +30,11 @@ Result<std::vector<CodecChoice>> choose_codecs(std::span<const std::string> text
 bool has_keep(const core::CodecConfig& config);
 
 struct BackendChoice {
-  std::string name;  // "cpu": the best table of this CPU; of the others, their own names.
-  const compression::Kernels* kernels = nullptr;
+  std::string name;  // "cpu": the best table of this CPU; of the others, their own names; "cuda".
+  const compression::Kernels* kernels = nullptr;  // nullptr: the CUDA device.
 };
 
-// "cpu", "scalar" or another table's name, or "all"; no text: "cpu".
+// "cpu", "scalar" or another table's name, "cuda", or "all" that there are; no text: "cpu".
 Result<std::vector<BackendChoice>> choose_backends(std::span<const std::string> texts);
 
 }  // namespace isthmus::apps

@@ -7,6 +7,7 @@
 
 #include "apps/bench.h"
 #include "apps/bench_choice.h"
+#include "apps/bench_device.h"
 #include "apps/bench_inputs.h"
 #include "apps/bench_measure.h"
 #include "apps/bench_report.h"
@@ -49,7 +50,8 @@ void declare(CommandLine& line, BenchArguments& arguments) {
                 return {};
               });
   line.texts("--backend", arguments.backends, "NAME",
-             "cpu (the best that this CPU has), scalar, another one's name, or all; may be repeated (cpu)");
+             "cpu (the best that this CPU has), scalar, another one's name, cuda, or all; may be repeated "
+             "(cpu)");
   line.texts(
       "--input", arguments.inputs, "INPUT",
       "gaussian, laplace, heavy, or a safetensors file of gradients; may be repeated (the first three)");
@@ -89,17 +91,27 @@ class Bench {
         timer_(bench_.input(), arguments.repeats, arguments.time / std::max<std::size_t>(passes(), 1)) {}
 
   Result<BenchReport> run() {
+    const auto is_device = [](const BackendChoice& backend) { return backend.kernels == nullptr; };
+    if (std::ranges::any_of(backends_, is_device))
+      ISTHMUS_RETURN_IF_ERROR(device_.open(arguments_.elements, codecs_, arguments_.repeats));
     for (const std::string& input : arguments_.inputs) {
       say(input);
       input_ = input_name(input);
       ISTHMUS_RETURN_IF_ERROR(fill_input(input, bench_.input()));
       for (const BackendChoice& backend : backends_) {
+        if (is_device(backend)) {
+          ISTHMUS_RETURN_IF_ERROR(measure_device());
+          continue;
+        }
         ISTHMUS_RETURN_IF_ERROR(measure_codecs(backend));
         if (!arguments_.no_paths) ISTHMUS_RETURN_IF_ERROR(measure_paths(backend));
       }
       if (!arguments_.no_paths) measure_yardsticks();
     }
+    timer_.measure([] {});  // Where only the device was measured, no read was.
     report_.read_gb_per_s = timer_.read_gb_per_s();
+    report_.device = device_.device();
+    if (!report_.device.empty()) report_.device_read_gb_per_s = device_.read_gb_per_s();
     return std::move(report_);
   }
 
@@ -125,6 +137,23 @@ class Bench {
       if (!row.ok()) return row.status();
       row->input = input_;
       report_.rows.push_back(*std::move(row));
+    }
+    return {};
+  }
+
+  Status measure_device() {
+    ISTHMUS_RETURN_IF_ERROR(device_.set_input(bench_.input()));
+    for (const CodecChoice& codec : codecs_) {
+      say(input_ + ", cuda: " + codec.name);
+      auto row = device_.measure(codec);
+      if (!row.ok()) return row.status();
+      row->input = input_;
+      report_.rows.push_back(*std::move(row));
+      if (arguments_.no_paths) continue;
+      for (auto path : {device_.measure_delta(codec), device_.measure_to_host(codec)}) {
+        if (!path.ok()) return path.status();
+        add(*std::move(path));
+      }
     }
     return {};
   }
@@ -158,6 +187,7 @@ class Bench {
   const std::vector<BackendChoice> backends_;
   CodecBench bench_;
   BenchTimer timer_;
+  DeviceBench device_;
   std::string input_;
   BenchReport report_;
 };

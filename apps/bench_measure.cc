@@ -20,17 +20,6 @@ std::size_t largest_record(std::size_t elements, std::span<const CodecChoice> co
   return bytes;
 }
 
-double nmse_of(std::span<const float> in, std::span<const float> decoded) {
-  double error = 0;
-  double power = 0;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    const double lost = double{in[i]} - decoded[i];
-    error += lost * lost;
-    power += double{in[i]} * in[i];
-  }
-  return power > 0 ? error / power : 0;
-}
-
 std::size_t count_of_share(double share, std::size_t elements) {
   const double count = std::round(share * static_cast<double>(elements));
   return static_cast<std::size_t>(std::clamp(count, 1.0, static_cast<double>(elements)));
@@ -48,6 +37,17 @@ float put_in_place(std::span<float> magnitudes, std::size_t rank) {
 }
 
 }  // namespace
+
+double nmse_of(std::span<const float> in, std::span<const float> decoded) {
+  double error = 0;
+  double power = 0;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const double lost = double{in[i]} - decoded[i];
+    error += lost * lost;
+    power += double{in[i]} * in[i];
+  }
+  return power > 0 ? error / power : 0;
+}
 
 CodecBench::CodecBench(std::size_t elements, std::span<const CodecChoice> codecs)
     : input_(elements), sum_(elements), work_(elements), record_(largest_record(elements, codecs)) {}

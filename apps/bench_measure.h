@@ -18,6 +18,9 @@
 
 namespace isthmus::apps {
 
+// ||in - decoded||^2 / ||in||^2; 0 for zeros.
+double nmse_of(std::span<const float> in, std::span<const float> decoded);
+
 class CodecBench {
  public:
   // The record may take as much as any of `codecs` writes at most.

@@ -24,6 +24,10 @@ double rounded(double value) { return std::stod(number("%.4g", value)); }
 std::string bench_text(const BenchReport& report) {
   std::string text = "streaming read: " + number("%.2f", report.read_gb_per_s) +
                      " GB/s (10^9 bytes of input a second, one thread); 'x read' is the ratio to it\n";
+  if (!report.device.empty()) {
+    text += report.device + ": streaming read of its memory " + number("%.2f", report.device_read_gb_per_s) +
+            " GB/s; the ratios of cuda's rows are to that\n";
+  }
   if (!report.rows.empty()) {
     Table table({"codec", "backend", "input", ">encode", ">x read", ">decode", ">x read", ">bytes", ">NMSE"});
     for (const CodecRow& row : report.rows) {
@@ -67,10 +71,12 @@ std::string bench_json(const BenchReport& report) {
                      {"gb_per_s", rounded(row.pace.gb_per_s)},
                      {"ratio", rounded(row.pace.ratio)}});
   }
-  const json whole = {{"schema", 1},
-                      {"read_gb_per_s", rounded(report.read_gb_per_s)},
-                      {"rows", std::move(rows)},
-                      {"paths", std::move(paths)}};
+  json whole = {{"schema", 1}, {"read_gb_per_s", rounded(report.read_gb_per_s)}};
+  if (!report.device.empty()) {
+    whole["device"] = {{"name", report.device}, {"read_gb_per_s", rounded(report.device_read_gb_per_s)}};
+  }
+  whole["rows"] = std::move(rows);
+  whole["paths"] = std::move(paths);
   return whole.dump();
 }
 

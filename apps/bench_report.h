@@ -35,6 +35,8 @@ struct BenchReport {
   double read_gb_per_s = 0;
   std::vector<CodecRow> rows;
   std::vector<PathRow> paths;
+  std::string device{};             // Empty: none was measured.
+  double device_read_gb_per_s = 0;  // What the ratios of the device's rows are to.
 };
 
 std::string bench_text(const BenchReport& report);

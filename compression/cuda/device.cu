@@ -108,6 +108,10 @@ Status copy_to_host(void* to, const void* from, std::size_t bytes, DeviceStream 
                    "copying from the device");
 }
 
+Status zero_on_device(void* to, std::size_t bytes, DeviceStream stream) {
+  return to_status(cudaMemsetAsync(to, 0, bytes, stream), "clearing device memory");
+}
+
 Status read_on_device(std::span<const float> in, float* sink, DeviceStream stream) {
   const std::uint64_t blocks = std::min(kReadBlocks, blocks_of(in.size(), kReadThreads));
   return launch(read_all, blocks, kReadThreads, stream, in.data(), std::uint64_t{in.size()}, sink);

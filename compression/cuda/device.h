@@ -100,6 +100,8 @@ class OwnedEvent {
 Status copy_to_device(void* to, const void* from, std::size_t bytes, DeviceStream stream);
 Status copy_to_host(void* to, const void* from, std::size_t bytes, DeviceStream stream);
 
+Status zero_on_device(void* to, std::size_t bytes, DeviceStream stream);
+
 // Enqueues a pass that only reads `in`: what other passes are measured by. `sink` is one float of the device.
 Status read_on_device(std::span<const float> in, float* sink, DeviceStream stream);
 

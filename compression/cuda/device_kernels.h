@@ -57,6 +57,7 @@ class DeviceKernels {
 std::unique_ptr<const DeviceKernels> make_dense_kernels(const core::CodecConfig& config);
 std::unique_ptr<const DeviceKernels> make_topk_kernels(const core::CodecConfig& config);
 std::unique_ptr<const DeviceKernels> make_randk_kernels(const core::CodecConfig& config);
+// nullptr in a build without CUDA.
 std::unique_ptr<const DeviceKernels> make_device_kernels(const core::CodecConfig& config);
 
 // Enqueues a look at all differences, which sets `refused` where one is not finite. Nothing to do where there

@@ -2,6 +2,7 @@
 
 #include "compression/cuda/device.h"
 #include "compression/cuda/device_codec.h"
+#include "compression/cuda/device_kernels.h"
 
 namespace isthmus::compression {
 namespace {
@@ -30,8 +31,10 @@ Result<double> OwnedEvent::seconds_since(const OwnedEvent&) const { return no_de
 
 Status copy_to_device(void*, const void*, std::size_t, DeviceStream) { return no_device(); }
 Status copy_to_host(void*, const void*, std::size_t, DeviceStream) { return no_device(); }
+Status zero_on_device(void*, std::size_t, DeviceStream) { return no_device(); }
 Status read_on_device(std::span<const float>, float*, DeviceStream) { return no_device(); }
 
+std::unique_ptr<const DeviceKernels> make_device_kernels(const core::CodecConfig&) { return nullptr; }
 Result<std::unique_ptr<DeviceEncoder>> make_device_encoder(const core::CodecConfig&, std::size_t) {
   return no_device();
 }

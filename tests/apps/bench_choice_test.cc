@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compression/codec.h"
+#include "compression/cuda/device.h"
 
 namespace isthmus::apps {
 namespace {
@@ -63,8 +64,16 @@ TEST(BenchChoiceTest, TheBestBackendIsCalledCpu) {
 
   const auto all = choose_backends(Texts{"all"});
   ASSERT_TRUE(all.ok());
-  EXPECT_EQ(all->size(), compression::available_kernels().size());
+  const bool device = compression::device_name().ok();
+  EXPECT_EQ(all->size(), compression::available_kernels().size() + (device ? 1 : 0));
   EXPECT_EQ(std::ranges::count(*all, "cpu", &BackendChoice::name), 1);
+
+  // Asked for by name, a device that is not there says why.
+  const auto cuda = choose_backends(Texts{"cuda"});
+  EXPECT_EQ(cuda.ok(), device);
+  if (!device) {
+    EXPECT_EQ(cuda.status().code(), ErrorCode::kUnavailable);
+  }
 
   EXPECT_EQ(choose_backends(Texts{"abacus"}).status().code(), ErrorCode::kInvalidArgument);
 }

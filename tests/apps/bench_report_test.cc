@@ -20,6 +20,17 @@ TEST(BenchReportTest, JsonHasTheAgreedKeysInTheirOrder) {
             R"("ratio":0.68}]})");
 }
 
+TEST(BenchReportTest, ADeviceHasALimitOfItsOwn) {
+  BenchReport with_device = report();
+  EXPECT_EQ(bench_text(with_device).find("device"), std::string::npos);
+  with_device.device = "a device";
+  with_device.device_read_gb_per_s = 4000;
+  EXPECT_NE(bench_json(with_device).find(R"("device":{"name":"a device","read_gb_per_s":4000.0},"rows")"),
+            std::string::npos);
+  EXPECT_NE(bench_text(with_device).find("a device: streaming read of its memory 4000.00 GB/s"),
+            std::string::npos);
+}
+
 TEST(BenchReportTest, TextHasARowForEach) {
   const std::string text = bench_text(report());
   EXPECT_NE(text.find("streaming read: 12.50 GB/s"), std::string::npos) << text;
