@@ -54,7 +54,8 @@ void visit_schedule(ConfigFields& f, OptimizerConfig& optimizer) {
   const ScheduleKind kind = optimizer.schedule;
   const bool drops = kind == ScheduleKind::kStep;
   const bool falls = kind == ScheduleKind::kLinear || kind == ScheduleKind::kCosine;
-  if (f.applies("steps", falls || drops, "kind: linear, cosine or step")) {
+  f.count("warmup", optimizer.warmup_steps, {{0, kMaxSteps}, "steps", true});
+  if (f.applies("steps", kind != ScheduleKind::kConstant, "kind: linear, cosine, step or inverse_sqrt")) {
     f.require("steps", "say over how many steps, for example 'steps: 3000'");
     f.count("steps", optimizer.schedule_steps, {{1, kMaxSteps}, "steps", true});
   }
@@ -65,14 +66,19 @@ void visit_schedule(ConfigFields& f, OptimizerConfig& optimizer) {
 
 void visit_optimizer(ConfigFields& f, OptimizerConfig& optimizer) {
   f.choice("kind", optimizer.kind);
-  const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
+  const OptimizerKind kind = optimizer.kind;
+  const bool velocity = kind == OptimizerKind::kMomentum || kind == OptimizerKind::kNesterov;
+  const bool moments = kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw ||
+                       kind == OptimizerKind::kYogi || kind == OptimizerKind::kLamb;
   f.number("learning_rate", optimizer.learning_rate, {kTiny, 1000.0f});
-  if (f.applies("momentum", optimizer.kind == OptimizerKind::kMomentum, "kind: momentum")) {
+  if (f.applies("momentum", velocity, "kind: momentum or nesterov")) {
     f.number("momentum", optimizer.momentum, {0.0f, kAlmostOne});
   }
-  if (f.applies("beta1", adam, "kind: adam or adamw")) f.number("beta1", optimizer.beta1, {0.0f, kAlmostOne});
-  if (f.applies("beta2", adam, "kind: adam or adamw")) f.number("beta2", optimizer.beta2, {0.0f, kAlmostOne});
-  if (f.applies("epsilon", adam, "kind: adam or adamw"))
+  constexpr std::string_view with_moments = "kind: adam, adamw, yogi or lamb";
+  if (f.applies("beta1", moments, with_moments)) f.number("beta1", optimizer.beta1, {0.0f, kAlmostOne});
+  if (f.applies("beta2", moments, with_moments)) f.number("beta2", optimizer.beta2, {0.0f, kAlmostOne});
+  if (f.applies("epsilon", moments || kind == OptimizerKind::kAdagrad,
+                "kind: adagrad, adam, adamw, yogi or lamb"))
     f.number("epsilon", optimizer.epsilon, {kTiny, 1.0f});
   f.number("weight_decay", optimizer.weight_decay, {0.0f, 1.0f});
   f.map(

@@ -41,8 +41,9 @@ constexpr std::size_t index(E value) {
 }
 
 constexpr std::string_view kPolicies[] = {"bsp", "ssp", "async"};
-constexpr std::string_view kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
-constexpr std::string_view kSchedules[] = {"constant", "linear", "cosine", "step"};
+constexpr std::string_view kOptimizers[] = {"sgd",  "momentum", "nesterov", "adagrad",
+                                            "adam", "adamw",    "yogi",     "lamb"};
+constexpr std::string_view kSchedules[] = {"constant", "linear", "cosine", "step", "inverse_sqrt"};
 constexpr std::string_view kStrategies[] = {"outer", "lockstep"};
 constexpr std::string_view kWeights[] = {"samples", "equal", "undivided"};
 constexpr std::string_view kActions[] = {"halt", "continue"};
@@ -53,8 +54,8 @@ constexpr std::string_view kRoundings[] = {"nearest", "stochastic"};
 constexpr std::string_view kSplits[] = {"iid", "dirichlet"};
 
 static_assert(std::size(kPolicies) == index(CommitPolicyKind::kAsync) + 1);
-static_assert(std::size(kOptimizers) == index(OptimizerKind::kAdamw) + 1);
-static_assert(std::size(kSchedules) == index(ScheduleKind::kStep) + 1);
+static_assert(std::size(kOptimizers) == index(OptimizerKind::kLamb) + 1);
+static_assert(std::size(kSchedules) == index(ScheduleKind::kInverseSqrt) + 1);
 static_assert(std::size(kStrategies) == index(SyncStrategy::kLockstep) + 1);
 static_assert(std::size(kWeights) == index(RegionWeight::kUndivided) + 1);
 static_assert(std::size(kActions) == index(HardBoundAction::kContinue) + 1);

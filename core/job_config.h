@@ -56,21 +56,22 @@ struct CommitConfig {
   Duration lease = std::chrono::seconds(10);  // A silent worker is dropped after this.
 };
 
-enum class OptimizerKind { kSgd, kMomentum, kAdam, kAdamw };
-enum class ScheduleKind { kConstant, kLinear, kCosine, kStep };
+enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamw, kYogi, kLamb };
+enum class ScheduleKind { kConstant, kLinear, kCosine, kStep, kInverseSqrt };
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
   float learning_rate = 0.01f;
-  float momentum = 0.9f;      // momentum
-  float beta1 = 0.9f;         // adam, adamw
-  float beta2 = 0.999f;       // adam, adamw
-  float epsilon = 1e-8f;      // adam, adamw
-  float weight_decay = 0.0f;  // sgd, momentum and adam: added to the gradient; adamw: decoupled
+  float momentum = 0.9f;      // momentum, nesterov
+  float beta1 = 0.9f;         // adam, adamw, yogi, lamb
+  float beta2 = 0.999f;       // the same
+  float epsilon = 1e-8f;      // the same, and adagrad
+  float weight_decay = 0.0f;  // adamw, lamb: decoupled from the gradient; else added to it
   ScheduleKind schedule = ScheduleKind::kConstant;
-  std::uint64_t schedule_steps =
-      0;                        // linear, cosine: steps until `final_fraction`; step: steps between drops
-  double final_fraction = 0.0;  // linear, cosine: share of learning_rate at the end
-  float decay_factor = 0.1f;    // step: factor at each drop
+  std::uint64_t warmup_steps = 0;    // Before the schedule: up to the learning rate, in a line.
+  std::uint64_t schedule_steps = 0;  // linear, cosine: until `final_fraction`; step: between drops;
+                                     // inverse_sqrt: until 1 / sqrt 2 is left
+  double final_fraction = 0.0;       // linear, cosine: share of learning_rate at the end
+  float decay_factor = 0.1f;         // step: factor at each drop
 };
 
 enum class SyncStrategy { kOuter, kLockstep };

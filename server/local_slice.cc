@@ -67,10 +67,10 @@ void LocalSlice::commit(const WorkerContribution& contribution, const Optimizer&
 }
 
 void LocalSlice::apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate) {
-  std::vector<std::span<float>> state(state_.begin(), state_.end());
+  const std::vector<std::span<float>> state(state_.begin(), state_.end());
   ++commits_;
-  optimizer.apply(parameters_.write(), gradient, state, learning_rate, commits_);
-  diverged_ = diverged_ || !compression::all_finite(parameters_.read());
+  const bool finite = optimizer.apply(parameters_.write(), gradient, state, learning_rate, commits_);
+  diverged_ = diverged_ || !finite;
   changed();
 }
 

@@ -147,9 +147,9 @@ class Shard {
   };
   // All of a message's records checked, or the refusal.
   Result<std::vector<PushRecord>> check_push(const proto::PushPull& push, const proto::Message& message);
-  // Decodes; kInvalidArgument for what is a record, but not finite.
-  static Status decode_pushed(const compression::Codec& codec, std::span<const std::byte> record,
-                              std::span<float> values);
+  // What a codec said of a record; kInvalidArgument for what is one, but not finite.
+  static Status explain(Status status, const compression::Codec& codec, std::size_t bytes,
+                        std::size_t elements);
   void contribute(const Member& member, Step step, std::vector<PushRecord> records);
   void commit_ready_steps();
   void commit_step(LocalSlice& slice, Step step);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/learning_rate.h"
 #include "server/shard.h"
 
 namespace isthmus::server {
@@ -26,9 +27,10 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
     const auto codec = compression::find_decoder(static_cast<std::uint8_t>(record.codec()));
     if (!codec.ok()) return codec.status();
     const core::Slice& slice = slices_[*index]->slice();
-    // Decoded here once only to be sure: what is kept is folded later, and must not fail then.
+    // What is kept is folded later, and must not fail then.
+    const std::span<const std::byte> pushed = (*records)[i].view;
     const Status status =
-        decode_pushed(**codec, (*records)[i].view, std::span(scratch_).first(slice.elements));
+        explain((*codec)->check(pushed, slice.elements), **codec, pushed.size(), slice.elements);
     if (!status.ok()) {
       return Status(status.code(), "tensor '" + agreement_->layout.tensors()[slice.tensor.value].name +
                                        "': " + status.message());
@@ -41,10 +43,9 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
 
 // A worker sends what is not finite as fp32, whatever its codec, so that it is refused here by its own name.
 // Such a record of the right size can fail for nothing else.
-Status Shard::decode_pushed(const compression::Codec& codec, std::span<const std::byte> record,
-                            std::span<float> values) {
-  const Status status = codec.decode(record, values);
-  if (!status.ok() && codec.id() == compression::CodecId::kFp32 && record.size() == values.size_bytes())
+Status Shard::explain(Status status, const compression::Codec& codec, std::size_t bytes,
+                      std::size_t elements) {
+  if (!status.ok() && codec.id() == compression::CodecId::kFp32 && bytes == elements * sizeof(float))
     return {ErrorCode::kInvalidArgument, "a value is not finite (NaN or Inf)"};
   return status;
 }

@@ -124,7 +124,10 @@ void Shard::on_initialize(const transport::PeerName& peer, const proto::Message&
       if (!index || !values[*index].empty() || record.codec() > 255 || !codec.ok())
         return refuse_it(proto::REFUSE_BAD_REQUEST, "initial values: unexpected slice or codec");
       values[*index].resize(slices_[*index]->slice().elements);
-      if (Status status = decode_pushed(**codec, (*records)[i].view, values[*index]); !status.ok())
+      const std::span<const std::byte> pushed = (*records)[i].view;
+      const Status status =
+          explain((*codec)->decode(pushed, values[*index]), **codec, pushed.size(), values[*index].size());
+      if (!status.ok())
         return refuse_it(status.code() == ErrorCode::kInvalidArgument ? proto::REFUSE_NOT_FINITE
                                                                       : proto::REFUSE_BAD_REQUEST,
                          "initial values: " + status.message());

@@ -6,12 +6,13 @@
 #include <cmath>
 #include <vector>
 
+#include "compression/codec.h"
+
 namespace isthmus::server {
 namespace {
 
 using core::OptimizerConfig;
 using enum core::OptimizerKind;
-using core::ScheduleKind;
 
 constexpr std::size_t kElements = 4;
 constexpr std::size_t kCommits = 6;
@@ -71,6 +72,10 @@ TEST(OptimizerTest, StateVectors) {
   EXPECT_EQ(make_optimizer({.kind = kMomentum})->state_vectors(), 1u);
   EXPECT_EQ(make_optimizer({.kind = kAdam})->state_vectors(), 2u);
   EXPECT_EQ(make_optimizer({.kind = kAdamw})->state_vectors(), 2u);
+  EXPECT_EQ(make_optimizer({.kind = kNesterov})->state_vectors(), 1u);
+  EXPECT_EQ(make_optimizer({.kind = kAdagrad})->state_vectors(), 1u);
+  EXPECT_EQ(make_optimizer({.kind = kYogi})->state_vectors(), 2u);
+  EXPECT_EQ(make_optimizer({.kind = kLamb})->state_vectors(), 2u);
 }
 
 // bsp: three workers' gradients {.2, .4, .9} are averaged, then one step from 1 at rate .1.
@@ -98,40 +103,37 @@ TEST(OptimizerTest, AdamStartsWithAStepOfTheLearningRate) {
   EXPECT_NEAR(trained.parameters()[1], 1.125, 2e-6);
 }
 
-TEST(ScheduleTest, Tables) {
-  struct Point {
-    std::uint64_t steps;
-    double rate;
-  };
-  struct Table {
-    OptimizerConfig config;
-    std::vector<Point> points;
-  };
-  const OptimizerConfig base{.learning_rate = 0.5f};
-  auto with = [&](ScheduleKind kind, std::uint64_t steps, float end) {
-    OptimizerConfig config = base;
-    config.schedule = kind, config.schedule_steps = steps, config.final_fraction = end;
-    return config;
-  };
-  OptimizerConfig halving = with(ScheduleKind::kStep, 10, 0);
-  halving.decay_factor = 0.5f;
-  const Table tables[] = {
-      {with(ScheduleKind::kConstant, 0, 0), {{0, 0.5}, {1'000'000, 0.5}}},
-      {with(ScheduleKind::kConstant, 10, 0), {{0, 0.5}, {20, 0.5}}},
-      {with(ScheduleKind::kLinear, 100, 0), {{0, 0.5}, {25, 0.375}, {50, 0.25}, {100, 0.0}, {101, 0.0}}},
-      {with(ScheduleKind::kLinear, 4, 0.5f), {{0, 0.5}, {1, 0.4375}, {4, 0.25}, {9, 0.25}}},
-      // (1 + cos(pi/3)) / 2 = 3/4 and (1 + cos(pi/2)) / 2 = 1/2.
-      {with(ScheduleKind::kCosine, 60, 0),
-       {{0, 0.5}, {20, 0.375}, {30, 0.25}, {40, 0.125}, {60, 0.0}, {90, 0.0}}},
-      {with(ScheduleKind::kCosine, 60, 0.5f), {{0, 0.5}, {20, 0.4375}, {60, 0.25}, {90, 0.25}}},
-      {halving, {{0, 0.5}, {9, 0.5}, {10, 0.25}, {19, 0.25}, {20, 0.125}, {35, 0.0625}}},
-      // Nothing to decay over.
-      {with(ScheduleKind::kLinear, 0, 0), {{0, 0.5}, {5, 0.5}}},
-  };
-  for (const Table& table : tables)
-    for (const Point& point : table.points)
-      EXPECT_NEAR(scheduled_learning_rate(table.config, point.steps), point.rate, 1e-7)
-          << "table " << &table - tables << " steps " << point.steps;
+// The ratio of lengths is that of the whole slice, and a slice of zeros has none.
+TEST(OptimizerTest, LambScalesByTheSlicesLength) {
+  // u is ±1 everywhere at the first commit, so a step of the length rate * |p|: 0.5 of it a way.
+  Trained trained({.kind = kLamb}, {3.0f, 4.0f});
+  trained.commit({{1.0f, -1.0f}}, 0.1f);
+  const double step = 0.1 * 5 / std::sqrt(2.0);
+  EXPECT_NEAR(trained.parameters()[0], 3 - step, 1e-6);
+  EXPECT_NEAR(trained.parameters()[1], 4 + step, 1e-6);
+  Trained zeros({.kind = kLamb}, {0.0f, 0.0f});
+  zeros.commit({{1.0f, -1.0f}}, 0.125f);
+  EXPECT_NEAR(zeros.parameters()[0], -0.125, 1e-6);
+  zeros.commit({{0.0f, 0.0f}}, 0.125f);
+  EXPECT_TRUE(std::isfinite(zeros.parameters()[0]));
+}
+
+TEST(OptimizerTest, SaysWhenParametersAreNoLongerFinite) {
+  for (std::size_t kind = 0; kind < core::names_of(core::OptimizerKind()).size(); ++kind) {
+    const auto optimizer = make_optimizer({.kind = static_cast<core::OptimizerKind>(kind)});
+    for (const float rate : {0.1f, 3e38f}) {
+      for (const std::size_t at : {0u, 17u, 36u}) {
+        std::vector<float> parameters(37, 2.0f), gradient(37, 0.0f);
+        std::vector<std::vector<float>> memory(optimizer->state_vectors(), parameters);
+        std::vector<std::span<float>> state(memory.begin(), memory.end());
+        gradient[at] = 30.0f;
+        parameters[at] = rate > 1 ? -3e38f : 2.0f;
+        const bool finite = optimizer->apply(parameters, gradient, state, rate, 1);
+        EXPECT_EQ(finite, compression::all_finite(parameters)) << kind << " " << rate << " " << at;
+        EXPECT_EQ(finite, rate < 1) << kind << " " << at;
+      }
+    }
+  }
 }
 
 }  // namespace
