@@ -93,7 +93,8 @@ def lamb(beta1, beta2, epsilon, decay):
         second = [beta2 * v + (1 - beta2) * x * x for v, x in zip(second, gradient)]
         u = [m / (1 - beta1**count) / (sqrt(v / (1 - beta2**count)) + epsilon) + decay * t
              for t, m, v in zip(theta, first, second)]
-        ratio = sqrt(sum(t * t for t in theta)) / sqrt(sum(x * x for x in u))
+        length, step_length = sqrt(sum(t * t for t in theta)), sqrt(sum(x * x for x in u))
+        ratio = length / step_length if length and step_length else 1
         return [t - rate * ratio * x for t, x in zip(theta, u)]
 
     return step
@@ -143,4 +144,5 @@ def main():
     print("};")
 
 
-main()
+if __name__ == "__main__":
+    main()
