@@ -116,8 +116,12 @@ class Planner {
     const std::uint64_t encoded = lan_->max_encoded_bytes(slice.elements);
     memory.parameters += floats + encoded;
     memory.optimizer += floats * state_vectors_;
-    if (config_.commit.policy == core::CommitPolicyKind::kBsp)
-      memory.contributions += encoded * config_.regions[region].workers;
+    const std::uint64_t workers = config_.regions[region].workers;
+    if (config_.commit.policy == core::CommitPolicyKind::kBsp) memory.contributions += encoded * workers;
+    if (const auto& compensation = config_.commit.compensation) {
+      memory.contributions += floats * workers;  // The versions that they compute from.
+      if (compensation->adaptive) memory.optimizer += floats;
+    }
     if (regions_ == 1) return;
     memory.region += 2 * floats;  // The anchor, and what is in flight, decoded.
     if (directory_.home_of(slice.id) == region) {

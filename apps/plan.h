@@ -33,7 +33,7 @@ struct ShardPlan {
 struct MemoryPlan {
   std::uint64_t parameters = 0;  // And their encoding for the workers.
   std::uint64_t optimizer = 0;
-  std::uint64_t contributions = 0;  // Of workers, waiting for the others (bsp).
+  std::uint64_t contributions = 0;  // Of workers, waiting (bsp), or the versions they compute from.
   std::uint64_t region = 0;         // Anchors, and contributions in flight to their homes.
   std::uint64_t home = 0;           // Views of the other regions, and what they have not acknowledged.
   std::uint64_t total() const { return parameters + optimizer + contributions + region + home; }

@@ -169,6 +169,11 @@ std::vector<ConfigProblem> find_problems(const JobConfig& config) {
   check_links(config.links, problems);
   check_trainer(config.trainer, problems);
   check_compression(config.compression, problems);
+  if (config.compression.deep && (config.optimizer.clip.norm > 0 || config.optimizer.clip.tensor_norm > 0)) {
+    problems.push_back({"optimizer.clip",
+                        "clips what a step computed, and with compression.deep a worker sends "
+                        "what many steps have gathered; remove one of the two"});
+  }
   if (config.compression.deep && config.optimizer.kind != OptimizerKind::kSgd) {
     problems.push_back({"compression.deep",
                         "its momentum would be applied twice, or to scaled gradients, with "

@@ -14,6 +14,7 @@ constexpr std::uint64_t kMaxStaleness = std::numeric_limits<std::uint32_t>::max(
 constexpr std::uint64_t kGi = 1ull << 30;
 constexpr float kAlmostOne = 0.999999f;
 constexpr float kTiny = 1e-12f;
+constexpr float kHuge = 1e12f;
 
 constexpr std::string_view kModels[] = {"mlp", "cnn", "charlm", "synthetic", "custom"};
 constexpr std::string_view kDataSets[] = {"fashion-mnist", "text"};
@@ -46,6 +47,19 @@ void visit_commit(ConfigFields& f, CommitConfig& commit) {
   f.choice("policy", commit.policy);
   if (f.applies("staleness", commit.policy == CommitPolicyKind::kSsp, "policy: ssp")) {
     f.count("staleness", commit.staleness, {{0, kMaxStaleness}, "steps"});
+  }
+  const bool at_once = commit.policy != CommitPolicyKind::kBsp;
+  if (f.applies("least_weight", at_once, "policy: ssp or async"))
+    f.share("least_weight", commit.least_weight, {1e-6, 1.0});
+  if (f.applies("compensation", at_once, "policy: ssp or async")) {
+    f.maybe("compensation", commit.compensation, [&](CompensationConfig& compensation) {
+      f.map("compensation", [&] {
+        f.number("lambda", compensation.lambda, {kTiny, 1000.0f});
+        f.flag("adaptive", compensation.adaptive);
+        if (f.applies("decay", compensation.adaptive, "adaptive: true"))
+          f.number("decay", compensation.decay, {0.0f, kAlmostOne});
+      });
+    });
   }
   f.duration("lease", commit.lease, {milliseconds(100), hours(1)});
 }
@@ -81,6 +95,10 @@ void visit_optimizer(ConfigFields& f, OptimizerConfig& optimizer) {
                 "kind: adagrad, adam, adamw, yogi or lamb"))
     f.number("epsilon", optimizer.epsilon, {kTiny, 1.0f});
   f.number("weight_decay", optimizer.weight_decay, {0.0f, 1.0f});
+  f.map("clip", [&] {
+    f.number("norm", optimizer.clip.norm, {0.0f, kHuge});
+    f.number("tensor_norm", optimizer.clip.tensor_norm, {0.0f, kHuge});
+  });
   f.map(
       "schedule",
       [&] {

@@ -50,14 +50,27 @@ struct RegionConfig {
 };
 
 enum class CommitPolicyKind { kBsp, kSsp, kAsync };
+// Delay compensation: what a gradient would have been at the parameters as they are now.
+struct CompensationConfig {
+  float lambda = 0.04f;   // How much of the second-order term.
+  bool adaptive = false;  // Divided by the root of the gradient's running mean square.
+  float decay = 0.95f;    // adaptive: of that mean. [0, 1)
+};
 struct CommitConfig {
   CommitPolicyKind policy = CommitPolicyKind::kBsp;
-  Step staleness = 3;                         // ssp: how far a worker may be ahead. [0, 2^32)
-  Duration lease = std::chrono::seconds(10);  // A silent worker is dropped after this.
+  Step staleness = 3;         // ssp: how far a worker may be ahead. [0, 2^32)
+  double least_weight = 1.0;  // ssp, async: a gradient t commits old counts 1 / t, but this at least. (0, 1]
+  std::optional<CompensationConfig> compensation;  // ssp, async
+  Duration lease = std::chrono::seconds(10);       // A silent worker is dropped after this.
 };
 
 enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamw, kYogi, kLamb };
 enum class ScheduleKind { kConstant, kLinear, kCosine, kStep, kInverseSqrt };
+// Of what a worker sends: a gradient that is longer is scaled down to this length. 0: none is.
+struct ClipConfig {
+  float norm = 0.0f;         // Of all tensors together,
+  float tensor_norm = 0.0f;  // and before that of each.
+};
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
   float learning_rate = 0.01f;
@@ -66,6 +79,7 @@ struct OptimizerConfig {
   float beta2 = 0.999f;       // the same
   float epsilon = 1e-8f;      // the same, and adagrad
   float weight_decay = 0.0f;  // adamw, lamb: decoupled from the gradient; else added to it
+  ClipConfig clip;
   ScheduleKind schedule = ScheduleKind::kConstant;
   std::uint64_t warmup_steps = 0;    // Before the schedule: up to the learning rate, in a line.
   std::uint64_t schedule_steps = 0;  // linear, cosine: until `final_fraction`; step: between drops;

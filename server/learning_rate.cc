@@ -37,4 +37,8 @@ float scheduled_learning_rate(const core::OptimizerConfig& config, std::uint64_t
   return static_cast<float>(config.learning_rate * share_left(config, step - warmup));
 }
 
+double stale_share(std::uint64_t staleness, double least) {
+  return staleness <= 1 ? 1.0 : std::max(1.0 / static_cast<double>(staleness), least);
+}
+
 }  // namespace isthmus::server

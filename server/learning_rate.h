@@ -14,4 +14,8 @@ namespace isthmus::server {
 // 1) / w of the whole; the schedule begins where that ends. A schedule of no steps is constant.
 float scheduled_learning_rate(const core::OptimizerConfig& config, std::uint64_t step);
 
+// What is left of it for a gradient that is `staleness` commits old: 1 / staleness, but `least` at least
+// (Zhang et al., IJCAI 2016; the floor is for workers that are always late, whose data would not count).
+double stale_share(std::uint64_t staleness, double least);
+
 }  // namespace isthmus::server

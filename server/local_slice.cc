@@ -3,13 +3,16 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "server/delay_compensation.h"
 
 namespace isthmus::server {
 
-LocalSlice::LocalSlice(const core::Slice& slice, const Optimizer& optimizer)
+LocalSlice::LocalSlice(const core::Slice& slice, const Optimizer& optimizer,
+                       const core::CompensationConfig* compensation)
     : slice_(slice),
       parameters_(slice.elements),
-      state_(optimizer.state_vectors(), std::vector<float>(slice.elements, 0.0f)) {}
+      state_(optimizer.state_vectors(), std::vector<float>(slice.elements, 0.0f)),
+      compensation_(compensation) {}
 
 bool LocalSlice::collect(Step step, std::uint32_t worker, WorkerContribution contribution) {
   if (step < committed_step_) return false;
@@ -42,7 +45,8 @@ void LocalSlice::commit_collected(Step step, const Optimizer& optimizer, float l
   std::fill(mean.begin(), mean.end(), 0.0f);
   for (const auto& [worker, contribution] : found->second) {
     const float weight =
-        static_cast<float>(static_cast<double>(contribution.samples) / static_cast<double>(samples));
+        static_cast<float>(static_cast<double>(contribution.scale) *
+                           static_cast<double>(contribution.samples) / static_cast<double>(samples));
     ISTHMUS_CHECK(contribution.codec->accumulate(contribution.record.view, weight, mean).ok());
   }
   collected_.erase(found);
@@ -58,12 +62,26 @@ bool LocalSlice::is_new(std::uint32_t worker, std::uint64_t incarnation, Step st
   return true;
 }
 
-void LocalSlice::commit(const WorkerContribution& contribution, const Optimizer& optimizer,
-                        float learning_rate, std::span<float> scratch) {
+void LocalSlice::commit(std::uint32_t worker, const WorkerContribution& contribution,
+                        const Optimizer& optimizer, float learning_rate, std::span<float> scratch) {
   const std::span<float> gradient = scratch.first(slice_.elements);
-  ISTHMUS_CHECK(contribution.codec->decode(contribution.record.view, gradient).ok());
+  if (contribution.scale == 1.0f) {
+    ISTHMUS_CHECK(contribution.codec->decode(contribution.record.view, gradient).ok());
+  } else {
+    std::fill(gradient.begin(), gradient.end(), 0.0f);
+    ISTHMUS_CHECK(
+        contribution.codec->accumulate(contribution.record.view, contribution.scale, gradient).ok());
+  }
+  if (const auto found = pulled_.find(worker); found != pulled_.end()) {
+    compensate(*compensation_, parameters_.read(), {found->second.get(), slice_.elements}, mean_squares_,
+               gradient);
+  }
   untold_samples_ += contribution.samples;
   apply(optimizer, gradient, learning_rate);
+}
+
+void LocalSlice::pulled_by(std::uint32_t worker) {
+  if (compensation_ != nullptr) pulled_[worker] = parameters_.share();
 }
 
 void LocalSlice::apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate) {

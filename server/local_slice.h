@@ -2,7 +2,9 @@
 //
 // Threads: belongs to its shard.
 // Memory:  parameters, the optimizer's vectors, one encoding a version, under a collecting policy one encoded
-//          contribution a worker (held where it was received), else a few bytes a worker.
+//          contribution a worker (held where it was received), else a few bytes a worker. Where delays are
+//          compensated, a reference to what each worker has pulled: a version is kept as long as somebody
+//          computes from it.
 // Errors:  records were checked by the shard before they come here.
 
 #pragma once
@@ -26,11 +28,14 @@ struct WorkerContribution {
   std::uint64_t samples = 1;  // The gradient is a mean over them. At least 1.
   const compression::Codec* codec = nullptr;
   core::SharedBytes record;
+  float scale = 1.0f;  // What the gradient is multiplied with.
 };
 
 class LocalSlice {
  public:
-  LocalSlice(const core::Slice& slice, const Optimizer& optimizer);
+  // `compensation` (may be nullptr) outlives the slice.
+  LocalSlice(const core::Slice& slice, const Optimizer& optimizer,
+             const core::CompensationConfig* compensation = nullptr);
 
   const core::Slice& slice() const noexcept { return slice_; }
   core::VersionedFloats& parameters() noexcept { return parameters_; }
@@ -60,9 +65,13 @@ class LocalSlice {
   void commit_collected(Step step, const Optimizer& optimizer, float learning_rate, std::span<float> scratch);
   // Other policies: false when this life of the worker has contributed to `step`, or a later one, before.
   bool is_new(std::uint32_t worker, std::uint64_t incarnation, Step step);
-  // Folds one contribution.
-  void commit(const WorkerContribution& contribution, const Optimizer& optimizer, float learning_rate,
-              std::span<float> scratch);
+  // Folds one contribution of `worker`.
+  void commit(std::uint32_t worker, const WorkerContribution& contribution, const Optimizer& optimizer,
+              float learning_rate, std::span<float> scratch);
+  // The worker has got the parameters as they are now: what its next gradient is computed from. Remembered
+  // only where delays are compensated.
+  void pulled_by(std::uint32_t worker);
+  void forget(std::uint32_t worker) noexcept { pulled_.erase(worker); }
   // Nobody contributed to `step`; it is over all the same.
   void skip(Step step) noexcept { committed_step_ = std::max(committed_step_, step + 1); }
 
@@ -75,6 +84,9 @@ class LocalSlice {
   core::Slice slice_;
   core::VersionedFloats parameters_;
   std::vector<std::vector<float>> state_;
+  const core::CompensationConfig* compensation_;
+  std::vector<float> mean_squares_;  // Of gradients, where the compensation is adaptive.
+  std::map<std::uint32_t, core::VersionedFloats::Reference> pulled_;  // By worker.
   std::uint64_t version_ = 0;
   std::uint64_t commits_ = 0;
   std::uint64_t untold_samples_ = 0;

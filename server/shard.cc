@@ -125,7 +125,8 @@ void Shard::agree(std::shared_ptr<const Agreement> agreement) {
   std::uint64_t largest = 0;
   for (const core::Slice& slice : agreement_->layout.slices()) {
     if (agreement_->directory.shard_of(options_.region, slice.id) != shard_) continue;
-    slices_.push_back(std::make_unique<LocalSlice>(slice, *optimizer_));
+    slices_.push_back(std::make_unique<LocalSlice>(
+        slice, *optimizer_, config_.commit.compensation ? &*config_.commit.compensation : nullptr));
     largest = std::max(largest, slice.elements);
   }
   scratch_.resize(largest);
@@ -143,6 +144,7 @@ void Shard::tick() {
   const core::TimePoint now = clock_.now();
   for (std::uint32_t worker : membership_.expire(now)) {
     host_.log(name() + ": worker " + std::to_string(worker) + " was silent for its lease and is dropped");
+    for (auto& slice : slices_) slice->forget(worker);
     std::erase_if(parked_, [&](const Parked& parked) {
       return parked.worker == worker &&
              (parked.kind == proto::Kind::kPushPull || parked.kind == proto::Kind::kNextStep);

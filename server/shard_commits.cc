@@ -11,6 +11,12 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
                                                          const proto::Message& message) {
   if (push.computed_from_size() != push.push_size())
     return Status(ErrorCode::kProtocol, "as many versions as pushed records are needed");
+  if (push.scale_size() != 0 && push.scale_size() != push.push_size())
+    return Status(ErrorCode::kProtocol, "as many scales as pushed records are needed, or none");
+  for (const float scale : push.scale()) {
+    if (!(scale > 0.0f && scale <= 1.0f))  // Written so that NaN fails.
+      return Status(ErrorCode::kProtocol, "a scale is more than 0 and at most 1");
+  }
   std::vector<std::uint64_t> sizes;
   for (const proto::Record& record : push.push()) sizes.push_back(record.bytes());
   const auto records = proto::split_records(message, sizes);
@@ -35,8 +41,9 @@ Result<std::vector<Shard::PushRecord>> Shard::check_push(const proto::PushPull& 
       return Status(status.code(), "tensor '" + agreement_->layout.tensors()[slice.tensor.value].name +
                                        "': " + status.message());
     }
+    const float scale = push.scale_size() == 0 ? 1.0f : push.scale(static_cast<int>(i));
     checked.push_back(
-        {*index, {push.samples(), *codec, (*records)[i]}, push.computed_from(static_cast<int>(i))});
+        {*index, {push.samples(), *codec, (*records)[i], scale}, push.computed_from(static_cast<int>(i))});
   }
   return checked;
 }
@@ -57,17 +64,20 @@ void Shard::contribute(const Member& member, Step step, std::vector<PushRecord> 
     LocalSlice& slice = *slices_[record.index];
     const std::uint64_t version = slice.version();
     const std::uint64_t of_this = record.contribution.samples;
+    // Not said, or of an earlier life of this server: nothing is known.
+    const bool known = record.computed_from != 0 && record.computed_from <= version;
+    const std::uint64_t staleness = known ? version - record.computed_from : 0;
     if (policy_->collects()) {
       if (!slice.collect(step, member.worker, std::move(record.contribution))) continue;
     } else {
       if (!slice.is_new(member.worker, member.incarnation, step)) continue;
-      slice.commit(record.contribution, *optimizer_, scheduled_learning_rate(config_.optimizer, step),
-                   scratch_);
+      const double share = stale_share(staleness, config_.commit.least_weight);
+      const auto rate = static_cast<float>(scheduled_learning_rate(config_.optimizer, step) * share);
+      slice.commit(member.worker, record.contribution, *optimizer_, rate, scratch_);
       committed(slice, step);
     }
     samples = of_this;
-    if (record.computed_from != 0 && record.computed_from <= version)
-      ++staleness_[std::min<std::uint64_t>(version - record.computed_from, staleness_.size() - 1)];
+    if (known) ++staleness_[std::min<std::uint64_t>(staleness, staleness_.size() - 1)];
   }
   samples_ += samples;
 }

@@ -84,6 +84,7 @@ bool Shard::answer_push_pull(const Parked& parked) {
   proto::Message message;
   for (const proto::PullRequest& pull : parked.pulls) {
     LocalSlice& slice = *slices_[*index_of(pull.slice())];
+    slice.pulled_by(parked.worker);
     if (slice.version() == pull.known_version()) continue;
     const core::SharedBytes record = slice.encoded(*lan_codec_);
     proto::Record* entry = reply.add_records();

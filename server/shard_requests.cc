@@ -228,6 +228,7 @@ void Shard::on_leave(const transport::PeerName& peer, const proto::Message& mess
     parked.worker = member->worker;
     host_.log(name() + ": worker " + std::to_string(member->worker) + (meta->done() ? " is done" : " left"));
     membership_.leave(*member, meta->done());
+    for (auto& slice : slices_) slice->forget(parked.worker);
   }
   if (meta->wait_for_final()) {
     park(std::move(parked));

@@ -37,6 +37,7 @@ Result<ClientConfig> client_config(const core::JobConfig& config, std::string_vi
                    .momentum = config.compression.deep->momentum,
                    .warmup_steps = config.compression.deep->warmup_steps,
                    .dense_below_elements = config.compression.dense_below_elements};
+  client.clip = {.norm = config.optimizer.clip.norm, .tensor_norm = config.optimizer.clip.tensor_norm};
   client.timeout = config.limits.operation_timeout;
   client.max_message_bytes = config.limits.message_bytes;
   client.log = std::move(log);

@@ -49,6 +49,7 @@ class RemoteClient final : public Client {
         layout_(std::move(layout)),
         codec_(compression::make_codec(codec_of(config.codec))),
         key_(key_of(config)),
+        clip_(config.clip),
         deep_(config.deep && is_worker ? std::make_unique<DeepCompression>(layout_.layout(), *config.deep)
                                        : nullptr),
         io_(std::move(io)) {}
@@ -68,7 +69,7 @@ class RemoteClient final : public Client {
                     std::span<const Parameters> parameters) override {
     return submit(proto::Kind::kPushPull, barrier_timeout_,
                   make_push_pull(layout_, *codec_, gradients, samples, parameters,
-                                 {.key = key_, .records = step()}, deep_.get()));
+                                 {.key = key_, .records = step()}, deep_.get(), clip_));
   }
   Status next_step() override {
     return submit(proto::Kind::kNextStep, barrier_timeout_, make_parts(layout_.shards())).wait();
@@ -118,6 +119,7 @@ class RemoteClient final : public Client {
   const ShardedLayout layout_;
   const std::unique_ptr<const compression::Codec> codec_;
   const std::uint64_t key_;
+  const ClipConfig clip_;
   const std::unique_ptr<DeepCompression> deep_;
   const std::unique_ptr<IoThread> io_;
 };

@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "core/random.h"
+#include "worker/clipping.h"
 
 namespace isthmus::worker {
 namespace {
@@ -36,6 +37,7 @@ struct Source {
   core::SliceId slice = 0;
   ConstTensorView values;
   const compression::Codec* codec = nullptr;
+  float scale = 1.0f;
 
   std::size_t most_bytes() const { return codec->max_encoded_bytes(values.size()); }
 };
@@ -87,13 +89,16 @@ const compression::Codec& fp32() {
 
 // What each shard is to be sent. [shard]
 std::vector<std::vector<Source>> spread(const ShardedLayout& layout, const compression::Codec& codec,
-                                        std::span<const Gradient> gradients) {
+                                        std::span<const Gradient> gradients,
+                                        std::span<const float> scales = {}) {
   std::vector<std::vector<Source>> sources(layout.shards());
-  for (const Gradient& gradient : gradients) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    const float scale = scales.empty() ? 1.0f : scales[i];
     for (const core::Slice& slice : layout.layout().slices_of(gradient.id)) {
       const ConstTensorView values = gradient.values.subspan(slice.offset, slice.elements);
       const bool as_asked = codec.id() == compression::CodecId::kFp32 || compression::all_finite(values);
-      sources[layout.shard_of(slice.id)].push_back({slice.id, values, as_asked ? &codec : &fp32()});
+      sources[layout.shard_of(slice.id)].push_back({slice.id, values, as_asked ? &codec : &fp32(), scale});
     }
   }
   return sources;
@@ -117,7 +122,8 @@ std::vector<std::vector<Source>> spread(const ShardedLayout& layout, DeepCompres
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters,
-                                         const compression::CodecState& draws, DeepCompression* deep) {
+                                         const compression::CodecState& draws, DeepCompression* deep,
+                                         const ClipConfig& clip) {
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), gradients));
   ISTHMUS_RETURN_IF_ERROR(check_views(layout.layout(), parameters));
   if (samples == 0 && !gradients.empty())
@@ -132,13 +138,18 @@ Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const comp
     deep = nullptr;
     gradients = bad;
   }
-  std::vector<std::vector<Source>> sources =
-      deep == nullptr ? spread(layout, codec, gradients) : spread(layout, *deep, draws.records, gradients);
+  const std::vector<float> scales = clip_scales(gradients, clip);
+  std::vector<std::vector<Source>> sources = deep == nullptr
+                                                 ? spread(layout, codec, gradients, scales)
+                                                 : spread(layout, *deep, draws.records, gradients);
   for (Part& part : parts) {
     std::stable_partition(sources[part.shard].begin(), sources[part.shard].end(), is_small);
     Encoded encoded = encode(sources[part.shard], draws, deep);
     part.push_pull.set_samples(samples);
     for (proto::Record& record : encoded.records) *part.push_pull.add_push() = std::move(record);
+    if (!scales.empty()) {
+      for (const Source& source : sources[part.shard]) part.push_pull.add_scale(source.scale);
+    }
     part.payload = std::move(encoded.payload);
   }
   for (const Parameters& wanted : parameters) {

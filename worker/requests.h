@@ -25,12 +25,12 @@ namespace isthmus::worker {
 // kPushPull. Shards that hold nothing of it get no part. `draws`: where a codec that draws random numbers
 // takes them from, of the step `draws.records`; each slice has its own of them. `deep` gathers gradients
 // and sends their largest instead, unless one is not finite: then
-// only that goes, as it is, for the shard to refuse.
+// only that goes, as it is, for the shard to refuse. `clip`: how long what is pushed may be.
 Result<std::vector<Part>> make_push_pull(const ShardedLayout& layout, const compression::Codec& codec,
                                          std::span<const Gradient> gradients, std::uint64_t samples,
                                          std::span<const Parameters> parameters,
                                          const compression::CodecState& draws = {},
-                                         DeepCompression* deep = nullptr);
+                                         DeepCompression* deep = nullptr, const ClipConfig& clip = {});
 
 // kInitialize: all tensors, fp32, by ascending slice, a part for every shard.
 Result<std::vector<Part>> make_initialize(const ShardedLayout& layout, std::span<const Gradient> initial);

@@ -21,6 +21,8 @@ Status check(const ClientConfig& config) {
       return invalid("ClientConfig::servers: " + server.host + ": port " + std::to_string(server.port) +
                      " and the " + std::to_string(server.shards) + " shards from it are no ports");
   }
+  const bool clips = config.clip.norm > 0.0f || config.clip.tensor_norm > 0.0f;
+  if (clips && config.deep) return invalid("ClientConfig::clip and deep exclude each other");
   if (config.timeout <= config.timeout.zero()) return invalid("ClientConfig::timeout must be positive");
   if (config.barrier_timeout <= config.barrier_timeout.zero())
     return invalid("ClientConfig::barrier_timeout must be positive");

@@ -35,6 +35,12 @@ struct DeepCompressionConfig {
   std::uint64_t dense_below_elements = 1024;  // Smaller tensors are sent whole.
 };
 
+// A gradient that is longer (Euclidean norm) is scaled down to this length. 0: none is.
+struct ClipConfig {
+  float norm = 0.0f;         // Of all tensors of one push together,
+  float tensor_norm = 0.0f;  // and before that of each tensor.
+};
+
 struct ClientConfig {
   std::string job;
   std::string region;
@@ -46,6 +52,7 @@ struct ClientConfig {
   std::uint64_t slice_elements = 256 * 1024;
   GradientCodec codec = GradientCodec::kFp32;  // On the LAN, gradients and parameters.
   std::optional<DeepCompressionConfig> deep;   // Instead of `codec` for gradients; 8 bytes an element.
+  ClipConfig clip;                             // Not together with `deep`.
 
   // Every operation ends within this, in success or in an error.
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);

@@ -151,6 +151,15 @@ TEST(ConfigCheckTest, MomentumIsAppliedOnce) {
   }
 }
 
+TEST(ConfigCheckTest, WhatHasGatheredIsNotClipped) {
+  JobConfig config = good();
+  config.optimizer.kind = OptimizerKind::kSgd;
+  config.optimizer.clip.norm = 1.0f;
+  EXPECT_EQ(keys_of(config), "");
+  config.compression.deep.emplace();
+  EXPECT_EQ(keys_of(config), "optimizer.clip ");
+}
+
 TEST(ConfigCheckTest, ACodecThatLosesMuchIsForLinksBetweenRegions) {
   for (std::size_t kind = 0; kind < names_of(CodecKind()).size(); ++kind) {
     JobConfig config = good();

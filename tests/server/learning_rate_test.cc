@@ -58,5 +58,14 @@ TEST(LearningRateTest, Tables) {
           << "table " << &table - tables << " steps " << point.steps;
 }
 
+// Card STALE_LR: alpha0 = .1; g = 1 of staleness 1 and g = 2 of staleness 4, averaged: a step of .075.
+TEST(LearningRateTest, AStaleGradientCountsLess) {
+  const double step = (.1 * stale_share(1, 0.01) * 1 + .1 * stale_share(4, 0.01) * 2) / 2;
+  EXPECT_NEAR(step, .075, 1e-12);
+  EXPECT_EQ(stale_share(0, 0.1), 1.0);
+  EXPECT_EQ(stale_share(1'000'000, 0.1), 0.1);
+  EXPECT_EQ(stale_share(7, 1.0), 1.0) << "off";
+}
+
 }  // namespace
 }  // namespace isthmus::server

@@ -67,9 +67,9 @@ TEST_F(LocalSliceTest, EqualSamplesGiveThePlainMean) {
 TEST_F(LocalSliceTest, ContributionsMayBeFoldedOneByOne) {
   LocalSlice slice(shape(), *sgd_);
   for (float& value : slice.parameters().write()) value = 1;
-  slice.commit(gradient(10, 1), *sgd_, .1f, scratch_);
+  slice.commit(0, gradient(10, 1), *sgd_, .1f, scratch_);
   EXPECT_NEAR(first(slice), .9, 1e-6);
-  slice.commit(gradient(30, 1), *sgd_, .1f, scratch_);
+  slice.commit(1, gradient(30, 1), *sgd_, .1f, scratch_);
   EXPECT_NEAR(first(slice), .8, 1e-6);
   EXPECT_EQ(slice.take_untold_samples(), 40u);
   EXPECT_EQ(slice.commits(), 2u);
@@ -118,9 +118,9 @@ TEST_F(LocalSliceTest, StepsAreCollectedSideBySide) {
 TEST_F(LocalSliceTest, ASnapshotIsNotChangedByLaterCommits) {
   LocalSlice slice(shape(), *sgd_);
   const auto before = slice.parameters().share();
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   const auto after = slice.parameters().share();
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   EXPECT_EQ(before[0], 0.0f);
   EXPECT_EQ(after[0], -1.0f);
   EXPECT_EQ(first(slice), -2.0f);
@@ -129,11 +129,11 @@ TEST_F(LocalSliceTest, ASnapshotIsNotChangedByLaterCommits) {
 TEST_F(LocalSliceTest, EachVersionIsEncodedOnce) {
   const auto fp16 = compression::make_codec(core::CodecConfig{core::CodecKind::kFp16});
   LocalSlice slice(shape(), *sgd_);
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   const core::SharedBytes once = slice.encoded(*fp16);
   EXPECT_EQ(once.size(), 2 * kElements);
   EXPECT_EQ(slice.encoded(*fp16).view.data(), once.view.data());
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   const core::SharedBytes again = slice.encoded(*fp16);
   std::vector<float> values(kElements);
   ASSERT_TRUE(fp16->decode(once.view, values).ok());
@@ -144,10 +144,10 @@ TEST_F(LocalSliceTest, EachVersionIsEncodedOnce) {
 
 TEST_F(LocalSliceTest, AsFp32TheSnapshotItselfIsSent) {
   LocalSlice slice(shape(), *sgd_);
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   const core::SharedBytes record = slice.encoded(*codec_);
   EXPECT_EQ(static_cast<const void*>(record.view.data()), slice.parameters().read().data());
-  slice.commit(gradient(1, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
   std::vector<float> values(kElements);
   ASSERT_TRUE(codec_->decode(record.view, values).ok());
   EXPECT_EQ(values[0], -1.0f);
@@ -168,18 +168,18 @@ TEST_F(LocalSliceTest, TheOptimizersStateStaysWithTheSlice) {
   const auto momentum =
       make_optimizer({.kind = core::OptimizerKind::kMomentum, .learning_rate = 1.0f, .momentum = 0.5f});
   LocalSlice slice(shape(), *momentum);
-  slice.commit(gradient(1, 1), *momentum, 1.0f, scratch_);
-  slice.commit(gradient(1, 1), *momentum, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *momentum, 1.0f, scratch_);
+  slice.commit(0, gradient(1, 1), *momentum, 1.0f, scratch_);
   EXPECT_EQ(first(slice), -2.5f);  // -1, then -(1 + 0.5)
 }
 
 TEST_F(LocalSliceTest, ParametersThatOverflowAreNoticedAtOnceAndForGood) {
   LocalSlice slice(shape(), *sgd_);
-  slice.commit(gradient(1, 1), *sgd_, 3e38f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 3e38f, scratch_);
   EXPECT_FALSE(slice.diverged());
-  slice.commit(gradient(1, 1), *sgd_, 3e38f, scratch_);
+  slice.commit(0, gradient(1, 1), *sgd_, 3e38f, scratch_);
   EXPECT_TRUE(slice.diverged());
-  slice.commit(gradient(0, 1), *sgd_, 1.0f, scratch_);
+  slice.commit(0, gradient(0, 1), *sgd_, 1.0f, scratch_);
   EXPECT_TRUE(slice.diverged());
 }
 
@@ -202,6 +202,57 @@ TEST_F(LocalSliceTest, ASkippedStepIsOver) {
   EXPECT_EQ(slice.committed_step(), 5u);
   EXPECT_FALSE(slice.collect(4, 0, gradient(1, 1)));
   EXPECT_EQ(slice.version(), 0u);
+}
+
+TEST_F(LocalSliceTest, AScaledGradientCountsForLessAndItsSamplesDoNot) {
+  LocalSlice slice(shape(), *sgd_);
+  WorkerContribution clipped = gradient(30, 8);
+  clipped.scale = 0.25f;
+  slice.collect(0, 0, gradient(10, 4));
+  slice.collect(0, 1, clipped);
+  slice.commit_collected(0, *sgd_, 1.0f, scratch_);
+  EXPECT_EQ(first(slice), -(0.25f * 4 + 0.75f * 2));
+  EXPECT_EQ(slice.take_untold_samples(), 40u);
+  slice.commit(1, clipped, *sgd_, 1.0f, scratch_);
+  EXPECT_EQ(first(slice), -2.5f - 2.0f);
+}
+
+// Card DCASGD: two workers from w = 1, g = .5 each, eta = .1, lambda = .04: .95, then .90005. MXNet's one
+// backup a key would compensate the second with nothing: .9.
+TEST_F(LocalSliceTest, EachWorkersDelayIsCompensatedFromWhatItPulled) {
+  const core::CompensationConfig config{.lambda = 0.04f};
+  LocalSlice slice(shape(), *sgd_, &config);
+  for (float& value : slice.parameters().write()) value = 1;
+  slice.pulled_by(0);
+  slice.pulled_by(1);
+  slice.commit(0, gradient(1, .5f), *sgd_, .1f, scratch_);
+  EXPECT_NEAR(first(slice), .95, 1e-7);
+  slice.pulled_by(0);
+  slice.commit(1, gradient(1, .5f), *sgd_, .1f, scratch_);
+  EXPECT_NEAR(first(slice), .90005, 1e-7);
+  // Who never pulled, or has gone, is taken as it is.
+  slice.forget(1);
+  slice.commit(1, gradient(1, .5f), *sgd_, .1f, scratch_);
+  EXPECT_NEAR(first(slice), .85005, 1e-7);
+}
+
+// A backup is a reference: nobody's values are copied for it, and it ends with the next pull.
+TEST_F(LocalSliceTest, ABackupIsAReference) {
+  const core::CompensationConfig config;
+  LocalSlice slice(shape(), *sgd_, &config);
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
+  const auto version = slice.parameters().share();
+  slice.pulled_by(0);
+  slice.pulled_by(1);
+  EXPECT_EQ(version.use_count(), 4);  // Here, the slice, two workers.
+  slice.commit(0, gradient(1, 1), *sgd_, 1.0f, scratch_);
+  EXPECT_EQ(version.use_count(), 3);
+  slice.pulled_by(0);
+  slice.pulled_by(1);
+  EXPECT_EQ(version.use_count(), 1);
+  LocalSlice plain(shape(), *sgd_);
+  plain.pulled_by(0);
+  EXPECT_EQ(plain.parameters().share().use_count(), 2) << "without compensation nothing is kept";
 }
 
 }  // namespace

@@ -75,6 +75,30 @@ TEST_F(ShardCommitsTest, AsyncFoldsAtOnce) {
     EXPECT_EQ(workers[0].reply(workers[0].ask_next_step(step)).kind, Kind::kNextStepReply);
 }
 
+// Computed from version 1 when the slice is at 2 and 3: the second counts whole, the third a half.
+TEST_F(ShardCommitsTest, AStaleContributionCountsLess) {
+  config_.commit = {.policy = core::CommitPolicyKind::kAsync, .least_weight = 0.25};
+  config_.optimizer.learning_rate = .5f;
+  auto workers = train(6, 0);
+  const float expected[] = {-.5f, -1.0f, -1.25f, -1.25f - .5f / 3, -1.375f - .5f / 3, -1.5f - .5f / 3};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const auto asked = workers[i].ask_push_pull(0, 1, both(1), {{0, 0}});
+    EXPECT_NEAR(pulled_by(workers[i].reply(asked)).values.at(0)[0], expected[i], 1e-6) << i;
+  }
+}
+
+// Card DCASGD through a shard: what a worker pulled last is what its gradient is compensated from.
+TEST_F(ShardCommitsTest, DelaysAreCompensated) {
+  config_.commit = {.policy = core::CommitPolicyKind::kAsync, .compensation = core::CompensationConfig()};
+  config_.optimizer.learning_rate = .1f;
+  auto workers = train(2);
+  for (RawWorker& worker : workers) (void)worker.reply(worker.ask_push_pull(0, 1, {}, {{0, 0}, {1, 0}}));
+  const auto first = workers[0].ask_push_pull(0, 1, both(.5f), {{0, 0}});
+  EXPECT_NEAR(pulled_by(workers[0].reply(first)).values.at(0)[0], .95, 1e-6);
+  const auto second = workers[1].ask_push_pull(0, 1, both(.5f), {{0, 0}});
+  EXPECT_NEAR(pulled_by(workers[1].reply(second)).values.at(0)[0], .90005, 1e-6);
+}
+
 // Card SSP, s = 2: {2,0} goes, {3,0} is blocked, {3,1} goes.
 TEST_F(ShardCommitsTest, SspHoldsAWorkerBackThatIsTooFarAhead) {
   config_.commit = {.policy = core::CommitPolicyKind::kSsp, .staleness = 2};
@@ -186,6 +210,13 @@ TEST_F(ShardCommitsTest, RecordsThatAreNoneAreRefusedAndChangeNothing) {
   push(1, 1, 4, [](proto::PushPull& meta) { meta.mutable_push(1)->set_bytes(~std::uint64_t{0}); });
   push(1, 1, 4, [](proto::PushPull& meta) { meta.mutable_push()->RemoveLast(); });
   push(1, 1, 4, [](proto::PushPull& meta) { meta.clear_computed_from(); });
+  for (const float scale : {0.0f, -0.5f, 1.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    push(1, 1, 4, [scale](proto::PushPull& meta) {
+      meta.add_scale(1.0f);
+      meta.add_scale(scale);
+    });
+  }
+  push(1, 1, 4, [](proto::PushPull& meta) { meta.add_scale(0.5f); });  // Of two records.
   push(1, 1, 4, [](proto::PushPull& meta) { meta.add_pull()->set_slice(9); });
   push(1, 1, 4, [](proto::PushPull& meta) { meta.set_samples(0); });
   push(1, 1, 4, [](proto::PushPull& meta) { meta.set_samples((std::uint64_t{1} << 32) + 1); });
@@ -196,7 +227,7 @@ TEST_F(ShardCommitsTest, RecordsThatAreNoneAreRefusedAndChangeNothing) {
   EXPECT_EQ(status.samples(), 0u);
   EXPECT_EQ(status.staleness_size(), 0);
   EXPECT_EQ(status.refused_not_finite(), 0u);
-  EXPECT_EQ(status.refused_malformed(), 10u);  // The last four are good records, wrongly asked for.
+  EXPECT_EQ(status.refused_malformed(), 15u);  // The last four are good records, wrongly asked for.
 }
 
 }  // namespace

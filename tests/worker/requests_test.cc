@@ -181,6 +181,28 @@ TEST_F(RequestsTest, DeepCompressionSendsTheLargestAndKeepsTheRest) {
   EXPECT_EQ(sent()[7], 10.0f) << "what it had gathered once, and this";
 }
 
+// Lengths 3, 4 and 12: 13 in all. Nothing is copied: the scale travels beside the record.
+TEST_F(RequestsTest, LongGradientsTravelWithAScale) {
+  const ShardedLayout three{*core::Layout::create({{{"a", {1}}, {"b", {1}}, {"c", {1}}}}, kSlice), 1};
+  const std::vector<float> a{3}, b{-4}, c{12};
+  const std::vector<Gradient> pushed{{{0}, a}, {{1}, b}, {{2}, c}};
+  const auto fp32 = codec(core::CodecKind::kFp32);
+  const auto scales = [&](const ClipConfig& clip) {
+    const auto parts = make_push_pull(three, *fp32, pushed, 1, {}, {}, nullptr, clip);
+    EXPECT_TRUE(parts.ok());
+    const proto::PushPull& meta = parts->front().push_pull;
+    EXPECT_EQ(decode(parts->front(), meta.push()).at(2), c);
+    std::map<std::uint32_t, float> of;
+    for (int i = 0; i < meta.scale_size(); ++i) of[meta.push(i).slice()] = meta.scale(i);
+    return of;
+  };
+  using Scales = std::map<std::uint32_t, float>;
+  EXPECT_EQ(scales({}), Scales());
+  EXPECT_EQ(scales({.norm = 13.0f}), Scales());
+  EXPECT_EQ(scales({.norm = 6.5f}), (Scales{{0, 0.5f}, {1, 0.5f}, {2, 0.5f}}));
+  EXPECT_EQ(scales({.tensor_norm = 6.0f}), (Scales{{0, 1.0f}, {1, 1.0f}, {2, 0.5f}}));
+}
+
 TEST_F(RequestsTest, InitialValuesAreAllTensorsLossless) {
   values[0][1] = 0.1234567f;
   std::swap(gradients.front(), gradients.back());  // Whatever the order in which they are given.
