@@ -60,8 +60,8 @@ struct CommitConfig {
   CommitPolicyKind policy = CommitPolicyKind::kBsp;
   Step staleness = 3;         // ssp: how far a worker may be ahead. [0, 2^32)
   double least_weight = 1.0;  // ssp, async: a gradient t commits old counts 1 / t, but this at least. (0, 1]
-  std::optional<CompensationConfig> compensation;  // ssp, async
-  Duration lease = std::chrono::seconds(10);       // A silent worker is dropped after this.
+  std::optional<CompensationConfig> compensation = {};  // ssp, async
+  Duration lease = std::chrono::seconds(10);            // A silent worker is dropped after this.
 };
 
 enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamw, kYogi, kLamb };
@@ -79,7 +79,7 @@ struct OptimizerConfig {
   float beta2 = 0.999f;       // the same
   float epsilon = 1e-8f;      // the same, and adagrad
   float weight_decay = 0.0f;  // adamw, lamb: decoupled from the gradient; else added to it
-  ClipConfig clip;
+  ClipConfig clip = {};
   ScheduleKind schedule = ScheduleKind::kConstant;
   std::uint64_t warmup_steps = 0;    // Before the schedule: up to the learning rate, in a line.
   std::uint64_t schedule_steps = 0;  // linear, cosine: until `final_fraction`; step: between drops;

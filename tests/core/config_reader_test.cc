@@ -56,7 +56,8 @@ TEST(ConfigReaderTest, UnknownChoicesAreErrorsThatListThem) {
   EXPECT_EQ(errors_with("commit: { policy: dssp }\n"),
             "f:11: commit.policy: 'dssp' is none of bsp, ssp, async; did you mean 'ssp'?");
   EXPECT_EQ(errors_with("optimizer: { kind: lion }\n"),
-            "f:11: optimizer.kind: 'lion' is none of sgd, momentum, adam, adamw; choose one of them");
+            "f:11: optimizer.kind: 'lion' is none of sgd, momentum, nesterov, adagrad, adam, adamw, yogi, "
+            "lamb; choose one of them");
 }
 
 TEST(ConfigReaderTest, WrongTypesAreErrors) {
@@ -88,12 +89,14 @@ TEST(ConfigReaderTest, HostileNumbersAreErrors) {
 TEST(ConfigReaderTest, KeysWithoutEffectAreErrors) {
   EXPECT_EQ(errors_with("commit: { policy: bsp, staleness: 3 steps }\n"),
             "f:11: commit.staleness: has no effect here, only with policy: ssp; remove it");
-  EXPECT_EQ(errors_with("optimizer: { kind: sgd, beta1: 0.9 }\n"),
-            "f:11: optimizer.beta1: has no effect here, only with kind: adam or adamw; remove it");
+  EXPECT_EQ(
+      errors_with("optimizer: { kind: sgd, beta1: 0.9 }\n"),
+      "f:11: optimizer.beta1: has no effect here, only with kind: adam, adamw, yogi or lamb; remove it");
   EXPECT_NE(errors_with("compression: { wan: { codec: int8, keep: 1% } }\n"), "");
   // The mistake is in `kind`; `beta1` is right.
   EXPECT_EQ(errors_with("optimizer: { kind: adm, beta1: 0.9 }\n"),
-            "f:11: optimizer.kind: 'adm' is none of sgd, momentum, adam, adamw; did you mean 'adam'?");
+            "f:11: optimizer.kind: 'adm' is none of sgd, momentum, nesterov, adagrad, adam, adamw, yogi, "
+            "lamb; did you mean 'adam'?");
 }
 
 TEST(ConfigReaderTest, RequiredKeysAreAskedFor) {

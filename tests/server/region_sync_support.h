@@ -100,8 +100,8 @@ class Regions {
       for (auto& slice : site.slices) {
         std::vector<float> values(slice->slice().elements);
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = gradient(slice->slice().id, i);
-        slice->commit({samples, fp32_.get(), core::copy_bytes(std::as_bytes(std::span(values)))}, *sgd_, 1.0f,
-                      scratch_);
+        slice->commit(0, {samples, fp32_.get(), core::copy_bytes(std::as_bytes(std::span(values)))}, *sgd_,
+                      1.0f, scratch_);
       }
     });
     ++clocks_[region];
