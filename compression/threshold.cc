@@ -15,8 +15,9 @@ namespace {
 
 using Histogram = std::array<std::uint32_t, kRankBins>;
 
-// The bits of the `rank`-th largest magnitude, found digit by digit: `for_each(visit)` shows all values, as
-// often as it is called. `rank` becomes the rank among those equal to it. False when for_each() gave up.
+// The bits of the `rank`-th largest magnitude, found digit by digit: `for_each(visit)` shows all values, once
+// for each digit; visit() says which count for it, and no others do for those that follow. `rank` becomes the
+// rank among those equal to it. False when for_each() gave up.
 template <typename ForEach>
 bool find_rank(ForEach for_each, std::size_t& rank, std::uint32_t& found) {
   found = 0;
@@ -24,7 +25,9 @@ bool find_rank(ForEach for_each, std::size_t& rank, std::uint32_t& found) {
     Histogram counts{};
     const bool complete = for_each([&](float value) {
       const std::uint32_t bits = magnitude_bits(value);
-      if (has_rank_prefix(bits, found, digit)) ++counts[rank_digit(bits, digit)];
+      const bool counts_here = has_rank_prefix(bits, found, digit);
+      if (counts_here) ++counts[rank_digit(bits, digit)];
+      return counts_here;
     });
     if (!complete) return false;
     std::size_t bin = kRankBins - 1;
@@ -45,8 +48,18 @@ std::size_t sample_rank(std::size_t rank, std::size_t elements) noexcept {
 
 float sampled_threshold(const Change& change, std::size_t rank, std::uint64_t where) {
   std::vector<float> sample(kSampleElements);
+  // All lines are asked for before the first is needed: one after another, each would wait for memory.
+  std::array<std::uint32_t, kSampleLines> places;
   for (std::size_t line = 0; line < kSampleLines; ++line) {
     const std::size_t first = sample_place(line, change.size(), where);
+    places[line] = static_cast<std::uint32_t>(first);
+    for (const std::size_t at : {first, first + kSampleLine - 1}) {
+      __builtin_prefetch(change.values.data() + at);
+      if (change.is_difference()) __builtin_prefetch(change.view.data() + at);
+    }
+  }
+  for (std::size_t line = 0; line < kSampleLines; ++line) {
+    const std::size_t first = places[line];
     float* to = sample.data() + line * kSampleLine;
     std::memcpy(to, change.values.data() + first, kSampleLine * sizeof(float));
     if (!change.is_difference()) continue;
@@ -54,9 +67,17 @@ float sampled_threshold(const Change& change, std::size_t rank, std::uint64_t wh
   }
   std::size_t left = sample_rank(rank, change.size());
   std::uint32_t bits;
+  std::size_t count = sample.size();
   find_rank(
       [&](auto visit) {
-        for (const float value : sample) visit(value);
+        // Who does not count for a digit does not for the next: each pass is over what the last one left.
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          const float value = sample[i];
+          sample[kept] = value;
+          kept += visit(value) ? 1 : 0;
+        }
+        count = kept;
         return true;
       },
       left, bits);

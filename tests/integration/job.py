@@ -19,7 +19,8 @@ import environment
 
 DEADLINE = 240.0  # Seconds; a hang, not a speed.
 
-_next_port = 20000 + (os.getpid() * 64) % 20000
+# Below the ports that the system hands out to connections, which could take one between probe and bind.
+_next_port = 20000 + (os.getpid() * 64) % 12000
 
 
 def free_ports(count):
@@ -27,7 +28,7 @@ def free_ports(count):
     global _next_port
     while True:
         first = _next_port
-        _next_port = 20000 + (_next_port + count - 20000) % 25000
+        _next_port = 20000 + (_next_port + count - 20000) % 12000
         sockets = []
         try:
             for port in range(first, first + count):
