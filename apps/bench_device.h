@@ -4,7 +4,8 @@
 // path that says so. Each run is timed right after a streaming read of the device's memory.
 //
 // Threads: one.
-// Memory:  of the device, three times the input and two records; of the host, the input, and a record pinned.
+// Memory:  of the device, twice the input, two records and scratch; of the host, a record pinned, and while
+//          one codec is measured a record and a decoded copy.
 // Errors:  those of the device; kInternal when a codec refuses a record of its own.
 
 #pragma once
