@@ -7,9 +7,9 @@
 // Tensors have fewer than 2^31 elements.
 //
 // Threads: an encoder or decoder belongs to one, whose current device is the one it was made on.
-// Memory:  all of it is allocated when made. An encoder: a record on the device and, pinned, on the host; with
-//          topk 8 bytes for each element that it may keep, 4 for each thousand, and 0.3 MiB. A decoder: two
-//          records on each side.
+// Memory:  all of it is allocated when made. An encoder: a record on the device and, pinned, on the host;
+//          with topk 8 bytes for each element that it may keep, 4 for each thousand, and 0.3 MiB. A decoder:
+//          two records on each side.
 // Errors:  as device.h; otherwise those of the same codec on the CPU.
 
 #pragma once
