@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>

@@ -36,9 +36,9 @@ struct TopkCodec::Written {
   std::size_t bytes = 0;  // 0: it did not fit.
 };
 
-TopkTarget TopkCodec::target(std::size_t elements) const noexcept {
-  const std::size_t wanted = kept_count(keep_, elements);
-  return {elements, wanted, most_kept(wanted, elements), least_kept(values_)};
+TopkTarget topk_target(double keep, core::KeptValues values, std::size_t elements) noexcept {
+  const std::size_t wanted = kept_count(keep, elements);
+  return {elements, wanted, most_kept(wanted, elements), least_kept(values)};
 }
 
 // All blocks coded with one parameter b take at most elements / 2^b zeros and count * (1 + b) other bits;
@@ -83,7 +83,7 @@ TopkCodec::Written TopkCodec::by_threshold(const Change& change, const CodecStat
   const TopkTarget target = this->target(change.size());
   const bool large = change.size() >= kSampleElements;
   float threshold = state.threshold;
-  const bool known = threshold >= target.least && threshold <= std::numeric_limits<float>::max();
+  const bool known = is_usable(threshold, target);
   const auto sampled = [&] {
     return std::max(sampled_threshold(change, target.wanted, state.records), target.least);
   };

@@ -29,6 +29,9 @@ namespace isthmus::compression {
 // record := kind:u8 count:u32 block × ⌈count / 256⌉
 inline constexpr std::size_t kTopkHeaderBytes = 5;
 
+// What a slice of so many elements is to keep.
+TopkTarget topk_target(double keep, core::KeptValues values, std::size_t elements) noexcept;
+
 class TopkCodec final : public Codec {
  public:
   // REQUIRES: 0 < keep <= 1. Decoding depends on neither.
@@ -46,7 +49,7 @@ class TopkCodec final : public Codec {
 
   Result<std::size_t> encode_change(const Change& change, CodecState& state,
                                     std::span<std::byte> out) const override;
-  TopkTarget target(std::size_t elements) const noexcept;
+  TopkTarget target(std::size_t elements) const noexcept { return topk_target(keep_, values_, elements); }
   Written by_threshold(const Change& change, const CodecState& state, std::span<std::byte> out) const;
   Written by_counting(const Change& change, std::span<std::byte> out) const;
   // Writes all that a cut keeps; without a trace when those are too many or, for want of a lower threshold,

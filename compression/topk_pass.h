@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "compression/kernels/by_value.h"
 #include "compression/power.h"
@@ -30,6 +31,11 @@ struct TopkTarget {
 // A tenth more than wanted fits too.
 constexpr std::uint64_t most_kept(std::uint64_t wanted, std::uint64_t elements) noexcept {
   return smaller(wanted + wanted / 10, elements);
+}
+
+// Whether a state's threshold may be tried.
+constexpr bool is_usable(float threshold, const TopkTarget& target) noexcept {
+  return threshold >= target.least && threshold <= std::numeric_limits<float>::max();  // False for NaN.
 }
 
 struct TopkPass {

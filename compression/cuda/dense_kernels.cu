@@ -15,7 +15,7 @@ struct EncodePart {
   const float* values;
   const float* view;    // nullptr: none.
   float* moved;         // nullptr: nobody asks.
-  std::uint64_t first;  // Element of the whole.
+  std::uint64_t first;  // Element of the whole; rotations are from 0 on.
   std::uint64_t elements;
   std::byte* body;
   RandomNumbers numbers;
@@ -25,7 +25,6 @@ struct EncodePart {
 
 struct AddPart {
   const std::byte* body;
-  std::uint64_t first;
   std::uint64_t elements;
   float* sum;
   float weight;
@@ -151,8 +150,8 @@ __global__ void __launch_bounds__(kDenseThreads) encode_rotated(EncodePart part)
   if (is_refused(part)) return;
   const std::uint64_t group = blockIdx.x;
   const std::uint64_t first = group * kRotated;
-  draw_signs(part.numbers, part.first / kRotated + group, signs);
-  if (part.stochastic) draw_rounding(part, part.first + first, kRotated, threadIdx.x, kDenseThreads, random);
+  draw_signs(part.numbers, group, signs);
+  if (part.stochastic) draw_rounding(part, first, kRotated, threadIdx.x, kDenseThreads, random);
   for (unsigned i = threadIdx.x; i < kRotated; i += kDenseThreads)
     x[i] = flipped(difference_at(part, first + i), is_minus(signs, i), kLargestRotated, kNorm);
   __syncthreads();
@@ -181,7 +180,7 @@ __global__ void __launch_bounds__(kDenseThreads) add_rotated(AddPart part) {
   __shared__ float x[kRotated];
   __shared__ std::uint32_t signs[kRotated / 32];
   const std::uint64_t group = blockIdx.x;
-  draw_signs(part.numbers, part.first / kRotated + group, signs);
+  draw_signs(part.numbers, group, signs);
   for (unsigned k = 0; k < kBlocksOfWarp; ++k) {
     const unsigned block = warp_of_block() * kBlocksOfWarp + k;
     Rows<kNibbleBlock> rows;
@@ -207,16 +206,26 @@ __global__ void write_ends(std::byte* record, bool has_key, RandomNumbers number
   outcome->bytes = bytes;
 }
 
-template <typename Format>
-Status launch_encode(const EncodePart& part, DeviceStream stream) {
-  return launch(encode_blocks<Format>, blocks_of(part.elements, kDenseWarps * Format::kElements),
-                kDenseThreads, stream, part);
+// Calls `launch_it` with the format of a codec that is not rotated.
+template <typename Launch>
+Status with_format(core::CodecKind kind, Launch launch_it) {
+  using core::CodecKind;
+  switch (kind) {
+    case CodecKind::kFp16: return launch_it(FloatFormat<CodecId::kFp16>());
+    case CodecKind::kBf16: return launch_it(FloatFormat<CodecId::kBf16>());
+    case CodecKind::kInt8: return launch_it(Int8Format());
+    case CodecKind::kInt4: return launch_it(NibbleFormat<Int4Nibble>());
+    case CodecKind::kFp4: return launch_it(NibbleFormat<Fp4Nibble>());
+    case CodecKind::kSign: return launch_it(SignFormat());
+    case CodecKind::kFp32:
+    case CodecKind::kTopk:
+    case CodecKind::kRandk: break;
+  }
+  return launch_it(FloatFormat<CodecId::kFp32>());
 }
 
-template <typename Format>
-Status launch_add(const AddPart& part, DeviceStream stream) {
-  return launch(add_blocks<Format>, blocks_of(part.elements, kDenseWarps * Format::kElements), kDenseThreads,
-                stream, part);
+std::uint64_t blocks_for(std::uint64_t elements, unsigned elements_of_a_warp) {
+  return blocks_of(elements, std::uint64_t{kDenseWarps} * elements_of_a_warp);
 }
 
 class DenseKernels final : public DeviceKernels {
@@ -244,7 +253,11 @@ class DenseKernels final : public DeviceKernels {
       skip(part, groups * kRotated);
       part.body += groups * kRotationBytes;
     }
-    ISTHMUS_RETURN_IF_ERROR(encode_part(part, job.stream));
+    ISTHMUS_RETURN_IF_ERROR(with_format(config_.kind, [&](auto format) {
+      using Format = decltype(format);
+      return launch(encode_blocks<Format>, blocks_for(part.elements, Format::kElements), kDenseThreads,
+                    job.stream, part);
+    }));
     return launch(write_ends, 1, 1, job.stream, job.record, header_bytes() > 0, numbers,
                   std::uint64_t{codec_->max_encoded_bytes(change.size())}, job.outcome);
   }
@@ -263,57 +276,24 @@ class DenseKernels final : public DeviceKernels {
     part.elements -= elements;
   }
 
-  Status encode_part(const EncodePart& part, DeviceStream stream) const;
-  Status add_part(const AddPart& part, DeviceStream stream) const;
-
   core::CodecConfig config_;
   std::unique_ptr<const Codec> codec_;
 };
 
-Status DenseKernels::encode_part(const EncodePart& part, DeviceStream stream) const {
-  using core::CodecKind;
-  switch (config_.kind) {
-    case CodecKind::kFp16: return launch_encode<FloatFormat<CodecId::kFp16>>(part, stream);
-    case CodecKind::kBf16: return launch_encode<FloatFormat<CodecId::kBf16>>(part, stream);
-    case CodecKind::kInt8: return launch_encode<Int8Format>(part, stream);
-    case CodecKind::kInt4: return launch_encode<NibbleFormat<Int4Nibble>>(part, stream);
-    case CodecKind::kFp4: return launch_encode<NibbleFormat<Fp4Nibble>>(part, stream);
-    case CodecKind::kSign: return launch_encode<SignFormat>(part, stream);
-    case CodecKind::kFp32:
-    case CodecKind::kTopk:
-    case CodecKind::kRandk: break;
-  }
-  return launch_encode<FloatFormat<CodecId::kFp32>>(part, stream);
-}
-
-Status DenseKernels::add_part(const AddPart& part, DeviceStream stream) const {
-  using core::CodecKind;
-  switch (config_.kind) {
-    case CodecKind::kFp16: return launch_add<FloatFormat<CodecId::kFp16>>(part, stream);
-    case CodecKind::kBf16: return launch_add<FloatFormat<CodecId::kBf16>>(part, stream);
-    case CodecKind::kInt8: return launch_add<Int8Format>(part, stream);
-    case CodecKind::kInt4: return launch_add<NibbleFormat<Int4Nibble>>(part, stream);
-    case CodecKind::kFp4: return launch_add<NibbleFormat<Fp4Nibble>>(part, stream);
-    case CodecKind::kSign: return launch_add<SignFormat>(part, stream);
-    case CodecKind::kFp32:
-    case CodecKind::kTopk:
-    case CodecKind::kRandk: break;
-  }
-  return launch_add<FloatFormat<CodecId::kFp32>>(part, stream);
-}
-
 Status DenseKernels::add(const AddJob& job) const {
-  AddPart part{
-      job.record + header_bytes(), 0, job.sum.size(), job.sum.data(), job.weight, job.set, job.numbers};
+  AddPart part{job.record + header_bytes(), job.sum.size(), job.sum.data(), job.weight, job.set, job.numbers};
   if (config_.rotate) {
     const std::uint64_t groups = part.elements / kRotated;
     ISTHMUS_RETURN_IF_ERROR(launch(add_rotated, groups, kDenseThreads, job.stream, part));
-    part.first += groups * kRotated;
     part.elements -= groups * kRotated;
     part.sum += groups * kRotated;
     part.body += groups * kRotationBytes;
   }
-  return add_part(part, job.stream);
+  return with_format(config_.kind, [&](auto format) {
+    using Format = decltype(format);
+    return launch(add_blocks<Format>, blocks_for(part.elements, Format::kElements), kDenseThreads, job.stream,
+                  part);
+  });
 }
 
 }  // namespace

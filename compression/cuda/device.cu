@@ -32,33 +32,32 @@ Result<std::string> device_name() {
   return std::string(properties.name);
 }
 
-Status DeviceMemory::allocate(std::size_t bytes) {
+template <MemoryPlace kPlace>
+Status OwnedMemory<kPlace>::allocate(std::size_t bytes) {
+  constexpr bool pinned = kPlace == MemoryPlace::kPinned;
   memory_.reset();
   bytes_ = 0;
   if (bytes == 0) return {};
   std::byte* memory = nullptr;
-  const std::string what = std::to_string(bytes) + " bytes of device memory";
-  ISTHMUS_RETURN_IF_ERROR(to_status(cudaMalloc(&memory, bytes), what.c_str()));
+  const cudaError_t error = pinned ? cudaMallocHost(&memory, bytes) : cudaMalloc(&memory, bytes);
+  const std::string what = std::to_string(bytes) + " bytes of " + (pinned ? "pinned" : "device") + " memory";
+  ISTHMUS_RETURN_IF_ERROR(to_status(error, what.c_str()));
   memory_.reset(memory);
   bytes_ = bytes;
   return {};
 }
 
-void DeviceMemory::Free::operator()(std::byte* memory) const noexcept { cudaFree(memory); }
-
-Status PinnedMemory::allocate(std::size_t bytes) {
-  memory_.reset();
-  bytes_ = 0;
-  if (bytes == 0) return {};
-  std::byte* memory = nullptr;
-  const std::string what = std::to_string(bytes) + " bytes of pinned memory";
-  ISTHMUS_RETURN_IF_ERROR(to_status(cudaMallocHost(&memory, bytes), what.c_str()));
-  memory_.reset(memory);
-  bytes_ = bytes;
-  return {};
+template <MemoryPlace kPlace>
+void OwnedMemory<kPlace>::Free::operator()(std::byte* memory) const noexcept {
+  if (kPlace == MemoryPlace::kPinned) {
+    cudaFreeHost(memory);
+  } else {
+    cudaFree(memory);
+  }
 }
 
-void PinnedMemory::Free::operator()(std::byte* memory) const noexcept { cudaFreeHost(memory); }
+template class OwnedMemory<MemoryPlace::kDevice>;
+template class OwnedMemory<MemoryPlace::kPinned>;
 
 Status OwnedStream::create() {
   cudaStream_t stream = nullptr;
@@ -113,7 +112,7 @@ Status zero_on_device(void* to, std::size_t bytes, DeviceStream stream) {
 }
 
 Status read_on_device(std::span<const float> in, float* sink, DeviceStream stream) {
-  const std::uint64_t blocks = std::min(kReadBlocks, blocks_of(in.size(), kReadThreads));
+  const std::uint64_t blocks = smaller(kReadBlocks, blocks_of(in.size(), kReadThreads));
   return launch(read_all, blocks, kReadThreads, stream, in.data(), std::uint64_t{in.size()}, sink);
 }
 

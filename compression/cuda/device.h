@@ -27,14 +27,20 @@ using DeviceEvent = CUevent_st*;
 // The name of the current device.
 Result<std::string> device_name();
 
-// Memory of the current device, not initialised.
-class DeviceMemory {
+// Where memory is: on the current device, or on the host, where the device copies from and to it beside other
+// work.
+enum class MemoryPlace { kDevice, kPinned };
+
+// Memory of one's own, not initialised.
+template <MemoryPlace kPlace>
+class OwnedMemory {
  public:
   // Gives back what it held before.
   Status allocate(std::size_t bytes);
 
   std::byte* data() const noexcept { return memory_.get(); }
   std::size_t size() const noexcept { return bytes_; }
+  std::span<std::byte> span() const noexcept { return {memory_.get(), bytes_}; }
   template <typename T>
   std::span<T> as() const noexcept {
     return {reinterpret_cast<T*>(memory_.get()), bytes_ / sizeof(T)};
@@ -47,23 +53,10 @@ class DeviceMemory {
   std::unique_ptr<std::byte, Free> memory_;
   std::size_t bytes_ = 0;
 };
-
-// Memory of the host that the device copies from and to beside other work.
-class PinnedMemory {
- public:
-  Status allocate(std::size_t bytes);
-
-  std::byte* data() const noexcept { return memory_.get(); }
-  std::size_t size() const noexcept { return bytes_; }
-  std::span<std::byte> span() const noexcept { return {memory_.get(), bytes_}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-  std::size_t bytes_ = 0;
-};
+extern template class OwnedMemory<MemoryPlace::kDevice>;
+extern template class OwnedMemory<MemoryPlace::kPinned>;
+using DeviceMemory = OwnedMemory<MemoryPlace::kDevice>;
+using PinnedMemory = OwnedMemory<MemoryPlace::kPinned>;
 
 // A stream of one's own; the default stream before create().
 class OwnedStream {

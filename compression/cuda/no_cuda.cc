@@ -13,14 +13,18 @@ Status no_device() { return {ErrorCode::kUnavailable, "this build is without CUD
 
 Result<std::string> device_name() { return no_device(); }
 
-Status DeviceMemory::allocate(std::size_t) { return no_device(); }
-Status PinnedMemory::allocate(std::size_t) { return no_device(); }
 Status OwnedStream::create() { return no_device(); }
 Status OwnedEvent::create() { return no_device(); }
 
+template <MemoryPlace kPlace>
+Status OwnedMemory<kPlace>::allocate(std::size_t) {
+  return no_device();
+}
 // Nothing was made that these could be called on.
-void DeviceMemory::Free::operator()(std::byte*) const noexcept {}
-void PinnedMemory::Free::operator()(std::byte*) const noexcept {}
+template <MemoryPlace kPlace>
+void OwnedMemory<kPlace>::Free::operator()(std::byte*) const noexcept {}
+template class OwnedMemory<MemoryPlace::kDevice>;
+template class OwnedMemory<MemoryPlace::kPinned>;
 void OwnedStream::Destroy::operator()(DeviceStream) const noexcept {}
 void OwnedEvent::Destroy::operator()(DeviceEvent) const noexcept {}
 Status OwnedStream::synchronize() const { return no_device(); }

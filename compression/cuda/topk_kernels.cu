@@ -1,7 +1,5 @@
 // topk on a device: what was chosen becomes a record, a block of threads for each of its blocks.
 
-#include <limits>
-
 #include "compression/cuda/device_kernels.h"
 #include "compression/cuda/kept_block.cuh"
 #include "compression/cuda/runtime.cuh"
@@ -174,8 +172,7 @@ class TopkKernels final : public DeviceKernels {
   };
 
   TopkTarget target(std::size_t elements) const {
-    const std::size_t wanted = kept_count(config_.keep, elements);
-    return {elements, wanted, most_kept(wanted, elements), least_kept(config_.values)};
+    return topk_target(config_.keep, config_.values, elements);
   }
   static Words words_of(const TopkTarget& target) {
     return {look_back_words(blocks_of(target.elements, kTileElements)),
@@ -226,11 +223,11 @@ Status TopkKernels::encode(const EncodeJob& job) const {
                         config_.values,
                         carve(carver, target)};
   ISTHMUS_RETURN_IF_ERROR(copy_device_view(change, job.stream));
-  const float threshold = job.state.threshold;
-  const bool known = threshold >= target.least && threshold <= std::numeric_limits<float>::max();
+  const bool known = is_usable(job.state.threshold, target);
   const bool large = target.elements >= kSampleElements;
   const bool count_only = target.wanted < kFewestByThreshold || (!known && !large);
-  ISTHMUS_RETURN_IF_ERROR(launch(begin_topk, 1, 1, job.stream, a, known ? threshold : 0.0f, count_only));
+  ISTHMUS_RETURN_IF_ERROR(
+      launch(begin_topk, 1, 1, job.stream, a, known ? job.state.threshold : 0.0f, count_only));
   if (!count_only) ISTHMUS_RETURN_IF_ERROR(by_threshold(a, job.stream));
   ISTHMUS_RETURN_IF_ERROR(by_counting(a, job.stream));
   const std::uint64_t blocks = blocks_of(target.most, kTopkBlock);

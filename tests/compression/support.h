@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -81,6 +82,11 @@ inline std::vector<float> laplace(std::size_t n, std::uint32_t seed = 1) {
     value = static_cast<float>(random() % 2 == 0 ? size : -size);
   }
   return result;
+}
+
+inline std::size_t passing(std::span<const float> in, float threshold) {
+  return static_cast<std::size_t>(
+      std::count_if(in.begin(), in.end(), [&](float v) { return std::fabs(v) >= threshold; }));
 }
 
 // What trips a codec: zeros of both signs, subnormals, limits, the edges of fp16.

@@ -11,11 +11,6 @@
 namespace isthmus::compression {
 namespace {
 
-std::size_t passing(const std::vector<float>& in, float threshold) {
-  return static_cast<std::size_t>(
-      std::count_if(in.begin(), in.end(), [&](float v) { return std::fabs(v) >= threshold; }));
-}
-
 // The k-th largest magnitude, by sorting.
 float largest(std::vector<float> in, std::size_t k) {
   for (float& value : in) value = std::fabs(value);

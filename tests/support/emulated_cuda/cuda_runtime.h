@@ -12,7 +12,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #define __global__
 #define __device__
@@ -92,29 +92,18 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
   return bits;
 }
 
+// One thread runs at a time, so nothing comes between.
+template <typename T>
+T atomicExch(T* where, T value) {
+  return std::exchange(*where, value);
+}
 template <typename T>
 T atomicAdd(T* where, T value) {
-  const T before = *where;
-  *where = before + value;
-  return before;
+  return atomicExch(where, static_cast<T>(*where + value));
 }
 template <typename T>
 T atomicOr(T* where, T value) {
-  const T before = *where;
-  *where = before | value;
-  return before;
-}
-template <typename T>
-T atomicMax(T* where, T value) {
-  const T before = *where;
-  *where = std::max(before, value);
-  return before;
-}
-template <typename T>
-T atomicExch(T* where, T value) {
-  const T before = *where;
-  *where = value;
-  return before;
+  return atomicExch(where, static_cast<T>(*where | value));
 }
 
 inline int __ffs(int bits) { return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1; }
