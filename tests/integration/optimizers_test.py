@@ -42,16 +42,50 @@ def expected(rule):
     return theta[0]
 
 
+ELEMENTS = 2 * 3000
+PLAIN = f"{{ kind: sgd, learning_rate: {RATE} }}"
+
+
+def trained(shards=2, **sections):
+    """The value that all parameters have in the end."""
+    with job.Job(regions=1, workers=2, shards=shards, emulate="",
+                 sections={"trainer": TRAINER, "sync": "", **sections}) as run:
+        summary = run.train()
+        tensors = job.read_safetensors(run.run_folder / "model.safetensors").values()
+        values = {value for tensor in tensors for value in tensor}
+    if summary["status"] != "ok" or len(values) != 1:
+        raise AssertionError(f"{summary['status']}, values {sorted(values)[:5]}")
+    return values.pop()
+
+
 class OptimizersTest(unittest.TestCase):
     def test_each_does_what_its_rule_says(self):
         for text, rule in RULES.items():
-            with self.subTest(text), job.Job(regions=1, workers=2, emulate="", sections={
-                    "trainer": TRAINER, "optimizer": f"{{ {text}, {SCHEDULE} }}", "sync": ""}) as run:
-                self.assertEqual(run.train()["status"], "ok")
-                tensors = job.read_safetensors(run.run_folder / "model.safetensors").values()
-                values = {value for tensor in tensors for value in tensor}
-                self.assertEqual(len(values), 1)
-                self.assertAlmostEqual(values.pop(), expected(rule), delta=1e-4)
+            with self.subTest(text):
+                self.assertAlmostEqual(trained(optimizer=f"{{ {text}, {SCHEDULE} }}"), expected(rule), delta=1e-4)
+
+    def test_long_gradients_are_clipped(self):
+        # Of length sqrt(6000) all together, and sqrt(3000) each of the two.
+        for clip, length in (("{ norm: 3 }", 3 / math.sqrt(ELEMENTS)), ("{ tensor_norm: 3 }", 3 / math.sqrt(ELEMENTS / 2)),
+                             ("{ norm: 100, tensor_norm: 60 }", 1)):
+            with self.subTest(clip):
+                value = trained(optimizer=f"{{ kind: sgd, learning_rate: {RATE}, clip: {clip} }}")
+                self.assertAlmostEqual(value, STEPS * RATE * length, delta=1e-4)
+
+    def test_late_gradients_count_less(self):
+        # Two workers, each STEPS of RATE. What is late depends on the machine, so it is bounded from both sides; on
+        # one shard it is the same for all tensors.
+        whole = 2 * STEPS * RATE
+        self.assertAlmostEqual(trained(optimizer=PLAIN, commit="{ policy: async }"), whole, delta=1e-4)
+        weighted = trained(shards=1, optimizer=PLAIN, commit="{ policy: async, least_weight: 50% }")
+        self.assertLessEqual(weighted, whole + 1e-4)
+        self.assertGreaterEqual(weighted, whole / 2)
+        for compensation in ("{}", "{ lambda: 2, adaptive: true }"):
+            with self.subTest(compensation):
+                value = trained(shards=1, optimizer=PLAIN, commit=f"{{ policy: ssp, compensation: {compensation} }}")
+                # Moved on towards the minimum meanwhile: the gradient there is shorter, and never turned around.
+                self.assertLessEqual(value, whole + 1e-4)
+                self.assertGreater(value, 0)
 
 
 if __name__ == "__main__":
