@@ -7,8 +7,8 @@
 
 #include "compression/codec.h"
 #include "core/random.h"
+#include "core/safetensors.h"
 #include "core/suggest.h"
-#include "trainer/safetensors.h"
 
 namespace isthmus::apps {
 namespace {
@@ -48,7 +48,7 @@ void fill_heavy(std::span<float> out) {
 }
 
 Status fill_from_file(const std::string& path, std::span<float> out) {
-  const auto file = models::read_safetensors(path);
+  const auto file = core::read_safetensors(path);
   if (!file.ok()) return file.status();
   std::vector<float> values;
   for (const auto& tensor : file->values) values.insert(values.end(), tensor.begin(), tensor.end());

@@ -30,10 +30,11 @@ std::vector<core::Address> shard_addresses(const core::JobConfig& config) {
 }
 
 Result<std::unique_ptr<LocalJob>> LocalJob::start(const core::JobConfig& config, const RunFolder& folder,
+                                                  std::optional<Step> from_step,
                                                   std::function<void(const std::string&)> say) {
   auto job = std::make_unique<LocalJob>();
   if (config.links.emulate && config.regions.size() > 1) ISTHMUS_RETURN_IF_ERROR(job->start_links(config));
-  ISTHMUS_RETURN_IF_ERROR(job->start_servers(config, folder));
+  ISTHMUS_RETURN_IF_ERROR(job->start_servers(config, folder, from_step));
   ISTHMUS_RETURN_IF_ERROR(job->start_workers(config, folder));
   auto evaluator =
       EvaluatorProcess::start({.name = "evaluator",
@@ -72,7 +73,8 @@ Status LocalJob::start_links(const core::JobConfig& config) {
   return {};
 }
 
-Status LocalJob::start_servers(const core::JobConfig& config, const RunFolder& folder) {
+Status LocalJob::start_servers(const core::JobConfig& config, const RunFolder& folder,
+                               std::optional<Step> from_step) {
   for (std::uint32_t region = 0; region < config.regions.size(); ++region) {
     const std::string& name = config.regions[region].name;
     for (std::size_t i = 0; i < config.regions[region].servers.size(); ++i) {
@@ -82,9 +84,11 @@ Status LocalJob::start_servers(const core::JobConfig& config, const RunFolder& f
         if (via.dialler == region) command.insert(command.end(), {"--via", via.argument});
       }
       const std::string process_name = name + "/server " + std::to_string(i);
-      auto process = Process::start({process_name, std::move(command), folder.log(process_name), 0, false});
+      const ProcessOptions again{process_name, command, folder.log(process_name), 0, false};
+      if (from_step) command.insert(command.end(), {"--from-step", std::to_string(*from_step)});
+      auto process = Process::start({process_name, std::move(command), again.log, 0, false});
       if (!process.ok()) return std::move(process).status();
-      members_.push_back({*std::move(process), region, true, std::nullopt});
+      members_.push_back({*std::move(process), again, region, true, std::nullopt});
     }
   }
   return {};
@@ -95,14 +99,15 @@ Status LocalJob::start_workers(const core::JobConfig& config, const RunFolder& f
     const std::string& name = config.regions[region].name;
     for (std::uint32_t i = 0; i < config.regions[region].workers; ++i) {
       const std::string process_name = name + "/worker " + std::to_string(i);
-      auto process = Process::start({process_name,
-                                     {this_program(), "worker", folder.config().string(), "--region", name,
-                                      "--worker", std::to_string(i)},
-                                     folder.log(process_name),
-                                     kWorkerNice,
-                                     false});
+      const ProcessOptions options{process_name,
+                                   {this_program(), "worker", folder.config().string(), "--region", name,
+                                    "--worker", std::to_string(i)},
+                                   folder.log(process_name),
+                                   kWorkerNice,
+                                   false};
+      auto process = Process::start(options);
       if (!process.ok()) return std::move(process).status();
-      members_.push_back({*std::move(process), region, false, std::nullopt});
+      members_.push_back({*std::move(process), options, region, false, std::nullopt});
     }
   }
   return {};
@@ -121,6 +126,19 @@ std::vector<LocalJob::Member*> LocalJob::reap() {
 bool LocalJob::servers_ended() const noexcept {
   return std::all_of(members_.begin(), members_.end(),
                      [](const Member& member) { return !member.server || member.ending; });
+}
+
+bool LocalJob::workers_ended() const noexcept {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.server || member.ending; });
+}
+
+Status LocalJob::start_again(Member& member) {
+  auto process = Process::start(member.again);
+  if (!process.ok()) return std::move(process).status();
+  member.process = *std::move(process);
+  member.ending.reset();
+  return {};
 }
 
 void LocalJob::terminate(std::chrono::nanoseconds grace) {

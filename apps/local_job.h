@@ -25,14 +25,16 @@ class LocalJob {
  public:
   struct Member {
     Process process;
+    ProcessOptions again;  // How it is started another time.
     std::uint32_t region = 0;
     bool server = false;
     std::optional<Ending> ending;  // Set by reap().
   };
 
   // Starts the emulated links, then every server, worker, and the evaluator. `say` hears of an
-  // evaluator that is started again.
+  // evaluator that is started again. With `from_step`, servers go on from their checkpoints of at most it.
   static Result<std::unique_ptr<LocalJob>> start(const core::JobConfig& config, const RunFolder& folder,
+                                                 std::optional<Step> from_step,
                                                  std::function<void(const std::string&)> say);
   ~LocalJob();  // Kills whoever is left.
 
@@ -41,13 +43,16 @@ class LocalJob {
   // Those that ended since the last call.
   std::vector<Member*> reap();
   bool servers_ended() const noexcept;
+  bool workers_ended() const noexcept;
+  // REQUIRES: it has ended.
+  Status start_again(Member& member);
 
   // SIGTERM, then SIGKILL for those that are still there after `grace`.
   void terminate(std::chrono::nanoseconds grace);
 
  private:
   Status start_links(const core::JobConfig& config);
-  Status start_servers(const core::JobConfig& config, const RunFolder& folder);
+  Status start_servers(const core::JobConfig& config, const RunFolder& folder, std::optional<Step> from_step);
   Status start_workers(const core::JobConfig& config, const RunFolder& folder);
 
   struct Via {

@@ -25,7 +25,9 @@ Status write_file(const std::filesystem::path& file, const std::string& text) {
   return out ? Status() : cannot_write(file, errno);
 }
 
-std::filesystem::path new_folder(const std::string& job) {
+}  // namespace
+
+std::filesystem::path RunFolder::new_path(const std::string& job) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
@@ -37,14 +39,21 @@ std::filesystem::path new_folder(const std::string& job) {
   return folder;
 }
 
-}  // namespace
-
 Result<RunFolder> RunFolder::create(const core::JobConfig& config, std::filesystem::path folder) {
-  if (folder.empty()) folder = new_folder(config.job);
+  if (folder.empty()) folder = new_path(config.job);
   std::error_code error;
   if (std::filesystem::exists(folder / "config.yaml", error))
     return Status(ErrorCode::kInvalidArgument,
                   folder.string() + " holds a run already; give another --run folder");
+  return open(config, folder);
+}
+
+Result<RunFolder> RunFolder::reopen(const core::JobConfig& config, std::filesystem::path folder) {
+  return open(config, folder);
+}
+
+Result<RunFolder> RunFolder::open(const core::JobConfig& config, const std::filesystem::path& folder) {
+  std::error_code error;
   std::filesystem::create_directories(folder / "logs", error);
   if (error) return cannot_write(folder / "logs", error.value());
   RunFolder run(std::filesystem::absolute(folder));

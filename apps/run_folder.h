@@ -19,6 +19,10 @@ class RunFolder {
  public:
   // Makes `folder`; empty: run/JOB/DATE-TIME, a new one. An existing folder must hold no run.
   static Result<RunFolder> create(const core::JobConfig& config, std::filesystem::path folder);
+  // Where create() puts a run of this job when no folder is given.
+  static std::filesystem::path new_path(const std::string& job);
+  // One that holds a run of this config already, which goes on.
+  static Result<RunFolder> reopen(const core::JobConfig& config, std::filesystem::path folder);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
@@ -30,6 +34,7 @@ class RunFolder {
   Status append_metrics(const std::string& json);
 
  private:
+  static Result<RunFolder> open(const core::JobConfig& config, const std::filesystem::path& folder);
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;

@@ -22,6 +22,7 @@ struct ServerArguments {
   std::string region;
   std::uint64_t server = 0;
   std::vector<std::string> via;
+  std::uint64_t from_step = ~Step{0};
   bool hold = false;
 };
 
@@ -61,6 +62,7 @@ Status serve(const ServerArguments& arguments) {
   options.region = static_cast<std::uint32_t>(region - config->regions.data());
   options.server = static_cast<std::uint32_t>(arguments.server);
   options.hold = arguments.hold;
+  options.restore_at_most = arguments.from_step;
   for (const std::string& text : arguments.via) {
     auto via = parse_via(*config, text);
     if (!via.ok()) return std::move(via).status();
@@ -96,6 +98,8 @@ int run_server(Arguments arguments) {
              "override a key of the config, as trainer.stop.steps=100");
   line.texts("--via", server.via, "REGION/SERVER=HOST:PORT",
              "dial that server there instead (an emulated link)");
+  line.number("--from-step", server.from_step,
+              "go on from the newest checkpoint of at most this step, and remove those of later ones");
   line.flag("--hold", server.hold, "stay after the last sync until an observer tells it to exit");
   line.examples("  isthmus server job.yaml --region frankfurt");
   if (const auto code = line.parse(arguments)) return *code;

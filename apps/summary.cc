@@ -62,6 +62,7 @@ std::string to_json(const Summary& summary) {
       {"max_replica_difference", or_null(summary.max_replica_difference)},
       {"largest_parameter", or_null(summary.largest_parameter)},
       {"workers_lost", summary.workers_lost},
+      {"restarts", summary.restarts},
       {"refused_not_finite", summary.refused_not_finite},
   };
   return json.dump();
@@ -97,6 +98,7 @@ std::string to_table(const Summary& summary) {
         format("%.3g  (largest parameter %.3g)", static_cast<double>(*summary.max_replica_difference),
                static_cast<double>(summary.largest_parameter.value_or(0))));
   if (summary.workers_lost > 0) row("workers lost", std::to_string(summary.workers_lost));
+  if (summary.restarts > 0) row("processes started again", std::to_string(summary.restarts));
   if (summary.refused_not_finite > 0)
     row("NaN contributions refused", std::to_string(summary.refused_not_finite));
   return table;

@@ -37,6 +37,7 @@ struct Summary {
   std::optional<float> max_replica_difference;
   std::optional<float> largest_parameter;
   std::uint64_t workers_lost = 0;        // Processes that crashed or failed.
+  std::uint64_t restarts = 0;            // Of processes, with checkpoints.
   std::uint64_t refused_not_finite = 0;  // Contributions with NaN or Inf.
 };
 

@@ -18,7 +18,8 @@ constexpr auto kStopGrace =
 constexpr auto kEndGrace = std::chrono::milliseconds(1000);
 constexpr auto kExitGrace = std::chrono::seconds(10);
 constexpr std::size_t kLogLines = 8;
-constexpr float kAgreed = 1e-5f;  // Of the largest parameter: rounding, no more.
+constexpr std::uint64_t kMostRestartsInVain = 10;  // A process that ends at once ends the job after these.
+constexpr float kAgreed = 1e-5f;                   // Of the largest parameter: rounding, no more.
 
 double seconds_of(core::Duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -42,16 +43,18 @@ Status stopped(const Status& status) {
 }  // namespace
 
 Training::Training(const core::JobConfig& config, std::uint64_t elements, RunFolder& folder,
-                   core::StopSignals& signals, ProgressLine& progress)
+                   core::StopSignals& signals, ProgressLine& progress, std::optional<Step> from_step)
     : config_(config),
       elements_(elements),
       folder_(folder),
       signals_(signals),
       progress_(progress),
+      from_step_(from_step),
       shards_(shard_addresses(config)) {}
 
 Status Training::run(Summary& summary) {
-  auto job = LocalJob::start(config_, folder_, [this](const std::string& line) { progress_.say(line); });
+  auto job =
+      LocalJob::start(config_, folder_, from_step_, [this](const std::string& line) { progress_.say(line); });
   if (!job.ok()) return std::move(job).status();
   job_ = *std::move(job);
   Status status = train();
@@ -65,6 +68,7 @@ Status Training::run(Summary& summary) {
   summary.max_replica_difference = judged.max_replica_difference;
   summary.largest_parameter = judged.largest_parameter;
   summary.workers_lost = workers_lost_;
+  summary.restarts = restarts_;
   if (status.ok()) status = leave();
   summary.status = stopping_ ? "stopped" : status.ok() ? "ok" : "failed";
   progress_.clear();
@@ -126,6 +130,11 @@ Status Training::watch_processes() {
     // A worker that a stop overtook on its way in is refused; it is not lost.
     if (!member->server && stopping_ && member->ending->signal == 0) continue;
     const std::string text = how_it_ended(member->process, kLogLines);
+    if (may_start_again(*member)) {
+      progress_.say(text + "\n" + member->process.name() + " is started again");
+      ISTHMUS_RETURN_IF_ERROR(start_again(*member));
+      continue;
+    }
     if (member->server) return {code_of(*member->ending), text};
     ++workers_lost_;
     const bool last = ++lost_in_[member->region] == config_.regions[member->region].workers;
@@ -137,6 +146,21 @@ Status Training::watch_processes() {
   return {};
 }
 
+bool Training::may_start_again(const LocalJob::Member& member) const {
+  if (!config_.checkpoint || restarts_in_vain_ >= kMostRestartsInVain) return false;
+  if (!member.server && (stop_wanted_ || status_.phase >= proto::PHASE_DRAINING)) return false;
+  // What would end the same way is not tried again: a config that is refused, a job that has failed.
+  const Ending& ending = *member.ending;
+  return ending.signal != 0 || ending.exit_code == core::kExitConnection ||
+         ending.exit_code == core::kExitTimeout || ending.exit_code == core::kExitInternal;
+}
+
+Status Training::start_again(LocalJob::Member& member) {
+  ++restarts_;
+  ++restarts_in_vain_;
+  return job_->start_again(member);
+}
+
 void Training::look() {
   std::vector<proto::StatusReply> replies;
   for (auto& reply : worker::status(shards_, kStatusTimeout)) {
@@ -145,6 +169,8 @@ void Training::look() {
   const core::TimePoint now = clock_.now();
   JobStatus status = job_status(config_, replies);
   if (status.answered == status.shards) answered_ = now;
+  // A server that went back to its checkpoint may not know that its workers are done.
+  if (job_->workers_ended()) stop_wanted_ = true;
   if (stop_wanted_ && status.phase < proto::PHASE_DRAINING) stop_training();
   // A shard that is busy for a moment must not look like one that was set back.
   if (status.answered < status_.answered) return;
@@ -158,15 +184,15 @@ void Training::look() {
     if (started_) write_metrics(status, rates, now);
   }
   looked_ = now;
+  if (status.clock > furthest_) {
+    furthest_ = status.clock;
+    restarts_in_vain_ = 0;
+  }
   status_ = std::move(status);
 }
 
 Status Training::watch_silence() const {
-  const auto& members = job_->members();
-  const bool workers_ended = std::all_of(members.begin(), members.end(), [](const LocalJob::Member& member) {
-    return member.server || member.ending;
-  });
-  if (!workers_ended || clock_.now() - answered_ < config_.limits.operation_timeout) return {};
+  if (!job_->workers_ended() || clock_.now() - answered_ < config_.limits.operation_timeout) return {};
   return {ErrorCode::kTimeout, "a server has not answered for limits.operation_timeout; see the logs in " +
                                    folder_.path().string()};
 }

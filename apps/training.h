@@ -25,9 +25,10 @@ namespace isthmus::apps {
 
 class Training {
  public:
-  // The references outlive this. `elements`: of the model.
+  // The references outlive this. `elements`: of the model. `from_step`: servers go on from their checkpoints
+  // of at most this step.
   Training(const core::JobConfig& config, std::uint64_t elements, RunFolder& folder,
-           core::StopSignals& signals, ProgressLine& progress);
+           core::StopSignals& signals, ProgressLine& progress, std::optional<Step> from_step = {});
 
   // Runs the job to its end. The summary holds what is known even if it failed.
   Status run(Summary& summary);
@@ -37,6 +38,9 @@ class Training {
   void wait_until(core::TimePoint time);
   Status take_signals();
   Status watch_processes();
+  // Whether a process that ended so is to be started another time, which servers' checkpoints allow.
+  bool may_start_again(const LocalJob::Member& member) const;
+  Status start_again(LocalJob::Member& member);
   void look();
   // A server that stands still ends nothing by itself, once no worker is left to miss it.
   Status watch_silence() const;
@@ -54,6 +58,7 @@ class Training {
   RunFolder& folder_;
   core::StopSignals& signals_;
   ProgressLine& progress_;
+  const std::optional<Step> from_step_;
   const core::SystemClock clock_;
   const std::vector<core::Address> shards_;
   std::unique_ptr<LocalJob> job_;
@@ -68,6 +73,9 @@ class Training {
   Step next_evaluation_ = 0;
   std::map<std::uint32_t, std::uint32_t> lost_in_;  // Workers, by region.
   std::uint64_t workers_lost_ = 0;
+  std::uint64_t restarts_ = 0;
+  std::uint64_t restarts_in_vain_ = 0;  // Since the job has last come further than ever.
+  Step furthest_ = 0;
   bool metrics_failed_ = false;
 };
 

@@ -30,6 +30,8 @@ function(isthmus_test source)
   cmake_path(GET source STEM stem)
   add_executable(${stem} ${source})
   isthmus_warnings(${stem})
+  # The code of a test is compiled often and run once: half the compiler's time.
+  target_compile_options(${stem} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1 -g1>)
   set_target_properties(${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${stem} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${stem} PRIVATE ${ARGN} GTest::gtest_main)

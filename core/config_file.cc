@@ -78,6 +78,8 @@ Result<JobConfig> parse_config(std::string_view text, std::string_view file_name
 
   // Each job has a CA of its own, so jobs do not share a folder of keys unless somebody says so.
   if (config.security.directory.empty()) config.security.directory = "keys/" + config.job;
+  if (config.checkpoint && config.checkpoint->directory.empty())
+    config.checkpoint->directory = default_checkpoint_directory(config.job);
 
   for (ConfigProblem& problem : find_problems(config)) {
     errors.push_back({line_of(root, problem.key), std::move(problem.key), std::move(problem.message)});

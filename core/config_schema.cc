@@ -221,6 +221,13 @@ void visit_trainer(ConfigFields& f, TrainerConfig& trainer) {
   f.map("stop", [&] { visit_stop(f, trainer.stop); });
 }
 
+void visit_checkpoint(ConfigFields& f, CheckpointConfig& checkpoint) {
+  f.require("every", "say how often, for example 'every: 30s' or 'every: 500 steps'");
+  f.every("every", checkpoint.every_steps, checkpoint.every_time, kMaxSteps, {milliseconds(100), hours(240)});
+  f.text("directory", checkpoint.directory);
+  f.small_count("keep", checkpoint.keep, {{1, 1000}});
+}
+
 void visit_limits(ConfigFields& f, LimitsConfig& limits) {
   f.bytes("message", limits.message_bytes, {64 << 10, 2 * kGi});
   f.duration("operation_timeout", limits.operation_timeout, {milliseconds(10), hours(1)});
@@ -288,6 +295,9 @@ void visit_config(ConfigFields& f, JobConfig& config) {
     f.flag("plaintext", config.security.plaintext);
   });
   f.map("trainer", [&] { visit_trainer(f, config.trainer); });
+  f.maybe("checkpoint", config.checkpoint, [&](CheckpointConfig& checkpoint) {
+    f.map("checkpoint", [&] { visit_checkpoint(f, checkpoint); });
+  });
   f.map("limits", [&] { visit_limits(f, config.limits); });
   f.count("slice", config.slice_elements, {{256, 1 << 26}, "elements"});
 }

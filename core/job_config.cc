@@ -116,4 +116,6 @@ std::span<const std::string_view> names_of(KeptValues) { return kValues; }
 std::span<const std::string_view> names_of(Rounding) { return kRoundings; }
 std::span<const std::string_view> names_of(SplitKind) { return kSplits; }
 
+std::string default_checkpoint_directory(const std::string& job) { return "run/" + job + "/checkpoints"; }
+
 }  // namespace isthmus::core

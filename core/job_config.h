@@ -181,6 +181,16 @@ struct TrainerConfig {
   StopConfig stop;
 };
 
+struct CheckpointConfig {
+  std::string directory;   // run/JOB/checkpoints unless given. A folder for each server is made in it.
+  Step every_steps = 0;    // Of the slowest worker; 0: by time alone.
+  Duration every_time{0};  // 0: by steps alone.
+  std::uint32_t keep = 3;  // The newest ones. At least 1.
+};
+
+// run/JOB/checkpoints
+std::string default_checkpoint_directory(const std::string& job);
+
 struct LimitsConfig {
   std::uint64_t message_bytes = 256ull << 20;  // The largest message accepted.
   Duration operation_timeout = std::chrono::seconds(30);
@@ -215,6 +225,7 @@ struct JobConfig {
   LinksConfig links;
   SecurityConfig security;
   TrainerConfig trainer;
+  std::optional<CheckpointConfig> checkpoint = {};
   LimitsConfig limits;
   std::uint64_t slice_elements = 256 * 1024;  // The largest slice.
 

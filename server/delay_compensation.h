@@ -8,17 +8,16 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/job_config.h"
 
 namespace isthmus::server {
 
 // In place. The correction is never longer than the gradient itself: far from where the worker looked, a
-// second-order guess is worth nothing and may point back. `mean_squares` is empty or as long as the others;
-// an adaptive call makes it, from this gradient's squares: from zeros the first steps would be
-// over-corrected.
+// second-order guess is worth nothing and may point back. `mean_squares` (adaptive; else not looked at) is
+// as long as the others; where it is 0 nothing is known yet, and this gradient's square is the mean: from
+// zeros the first steps would be over-corrected.
 void compensate(const core::CompensationConfig& config, std::span<const float> now,
-                std::span<const float> then, std::vector<float>& mean_squares, std::span<float> gradient);
+                std::span<const float> then, std::span<float> mean_squares, std::span<float> gradient);
 
 }  // namespace isthmus::server

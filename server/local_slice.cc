@@ -9,10 +9,11 @@ namespace isthmus::server {
 
 LocalSlice::LocalSlice(const core::Slice& slice, const Optimizer& optimizer,
                        const core::CompensationConfig* compensation)
-    : slice_(slice),
-      parameters_(slice.elements),
-      state_(optimizer.state_vectors(), std::vector<float>(slice.elements, 0.0f)),
-      compensation_(compensation) {}
+    : slice_(slice), parameters_(slice.elements), compensation_(compensation) {
+  const bool mean_squares = compensation != nullptr && compensation->adaptive;
+  for (std::size_t i = 0; i < optimizer.state_vectors() + (mean_squares ? 1 : 0); ++i)
+    state_.emplace_back(slice.elements);
+}
 
 bool LocalSlice::collect(Step step, std::uint32_t worker, WorkerContribution contribution) {
   if (step < committed_step_) return false;
@@ -73,8 +74,8 @@ void LocalSlice::commit(std::uint32_t worker, const WorkerContribution& contribu
         contribution.codec->accumulate(contribution.record.view, contribution.scale, gradient).ok());
   }
   if (const auto found = pulled_.find(worker); found != pulled_.end()) {
-    compensate(*compensation_, parameters_.read(), {found->second.get(), slice_.elements}, mean_squares_,
-               gradient);
+    compensate(*compensation_, parameters_.read(), {found->second.get(), slice_.elements},
+               compensation_->adaptive ? state_.back().write() : std::span<float>(), gradient);
   }
   untold_samples_ += contribution.samples;
   apply(optimizer, gradient, learning_rate);
@@ -85,11 +86,39 @@ void LocalSlice::pulled_by(std::uint32_t worker) {
 }
 
 void LocalSlice::apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate) {
-  const std::vector<std::span<float>> state(state_.begin(), state_.end());
+  std::vector<std::span<float>> state;
+  for (std::size_t i = 0; i < optimizer.state_vectors(); ++i) state.push_back(state_[i].write());
   ++commits_;
   const bool finite = optimizer.apply(parameters_.write(), gradient, state, learning_rate, commits_);
   diverged_ = diverged_ || !finite;
   changed();
+}
+
+SavedSlice LocalSlice::save() const {
+  SavedSlice saved{.slice = slice_.id,
+                   .parameters = parameters_.share(),
+                   .state = {},
+                   .version = version_,
+                   .commits = commits_,
+                   .committed_step = committed_step_,
+                   .pushed = pushed_,
+                   .untold_samples = untold_samples_,
+                   .anchor = {},
+                   .home = {}};
+  for (const core::VersionedFloats& values : state_) saved.state.push_back(values.share());
+  return saved;
+}
+
+void LocalSlice::restore(const SavedSlice& saved) {
+  ISTHMUS_CHECK(saved.state.size() == state_.size());
+  std::copy_n(saved.parameters.get(), slice_.elements, parameters_.write().begin());
+  for (std::size_t i = 0; i < state_.size(); ++i)
+    std::copy_n(saved.state[i].get(), slice_.elements, state_[i].write().begin());
+  version_ = saved.version;
+  commits_ = saved.commits;
+  committed_step_ = saved.committed_step;
+  pushed_ = saved.pushed;
+  untold_samples_ = saved.untold_samples;
 }
 
 core::SharedBytes LocalSlice::encoded(const compression::Codec& codec) {

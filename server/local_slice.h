@@ -20,6 +20,7 @@
 #include "core/versioned_floats.h"
 #include "server/commit_policy.h"
 #include "server/optimizer.h"
+#include "server/saved_state.h"
 
 namespace isthmus::server {
 
@@ -78,14 +79,19 @@ class LocalSlice {
   // The parameters as a record of `codec`, encoded once a version.
   core::SharedBytes encoded(const compression::Codec& codec);
 
+  // What a restart must not lose; the home's part and the samples told elsewhere are RegionSync's. What was
+  // collected for a step that is not committed is not in it: the step is computed again.
+  SavedSlice save() const;
+  // REQUIRES: of a slice of this length, with this optimizer and compensation; before any contribution.
+  void restore(const SavedSlice& saved);
+
  private:
   void apply(const Optimizer& optimizer, std::span<const float> gradient, float learning_rate);
 
   core::Slice slice_;
   core::VersionedFloats parameters_;
-  std::vector<std::vector<float>> state_;
+  std::vector<core::VersionedFloats> state_;  // The optimizer's; where compensation is adaptive, one more.
   const core::CompensationConfig* compensation_;
-  std::vector<float> mean_squares_;  // Of gradients, where the compensation is adaptive.
   std::map<std::uint32_t, core::VersionedFloats::Reference> pulled_;  // By worker.
   std::uint64_t version_ = 0;
   std::uint64_t commits_ = 0;
@@ -93,10 +99,6 @@ class LocalSlice {
   Step committed_step_ = 0;
   bool diverged_ = false;
   std::map<Step, std::map<std::uint32_t, WorkerContribution>> collected_;
-  struct Pushed {
-    std::uint64_t incarnation = 0;
-    Step steps = 0;
-  };
   std::map<std::uint32_t, Pushed> pushed_;  // By worker.
   core::SharedBytes encoded_;
   std::uint64_t encoded_version_ = 0;

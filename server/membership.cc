@@ -12,6 +12,10 @@ const Member* Membership::join(std::uint32_t worker, std::uint64_t incarnation, 
   Member& member = members_[worker];
   if (member.incarnation > incarnation) return nullptr;
   if (!first_join_) first_join_ = now;
+  if (!started_ && done() == members_.size()) {
+    // A job that had ended goes on: the others come back too.
+    for (auto& [index, other] : members_) other.done = false;
+  }
   const bool again = member.living && member.incarnation == incarnation;
   if (member.peer != peer) {
     // A peer is one worker; this one was another before.
@@ -63,6 +67,24 @@ std::vector<std::uint32_t> Membership::expire(core::TimePoint now) {
   return dropped;
 }
 
+std::vector<SavedMember> Membership::save() const {
+  std::vector<SavedMember> saved;
+  for (const auto& [worker, member] : members_) saved.push_back({worker, member.incarnation, member.done});
+  return saved;
+}
+
+void Membership::restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now) {
+  slowest_ = slowest;
+  first_join_ = now;
+  for (const SavedMember& each : saved) {
+    Member& member = members_[each.worker];
+    member.worker = each.worker;
+    member.incarnation = each.incarnation;
+    member.finished = slowest;
+    member.done = each.done;
+  }
+}
+
 std::optional<core::TimePoint> Membership::next_expiry() const {
   std::optional<core::TimePoint> next;
   if (!started_ && first_join_) next = *first_join_ + start_grace_;
@@ -77,17 +99,19 @@ std::size_t Membership::living() const noexcept {
       std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.living; }));
 }
 
+std::size_t Membership::done() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.done; }));
+}
+
 std::size_t Membership::barrier_size() const noexcept {
   return started_ ? living() : std::max<std::size_t>(living(), expected_);
 }
 
-bool Membership::all_done() const noexcept {
-  return started_ && living() == 0 &&
-         std::any_of(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.done; });
-}
+bool Membership::all_done() const noexcept { return started_ && living() == 0 && done() > 0; }
 
 void Membership::update() {
-  if (living() >= expected_) started_ = true;
+  if (living() > 0 && living() + done() >= expected_) started_ = true;
   if (!started_) return;  // Nobody may run ahead of those still to come.
   std::optional<Step> slowest;
   for (const auto& [worker, member] : members_) {

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/job_config.h"
 #include "isthmus/tensor.h"
+#include "server/saved_state.h"
 
 namespace isthmus::server {
 
@@ -51,9 +52,15 @@ class Membership {
   std::vector<std::uint32_t> expire(core::TimePoint now);
   std::optional<core::TimePoint> next_expiry() const;
 
+  // What a restart must not lose: leases are not in it, everybody has to come anew.
+  std::vector<SavedMember> save() const;
+  // Workers that were done are not waited for; the others are, as at a start. REQUIRES: nobody has joined.
+  void restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now);
+
   // What a barrier counts: the living, or the expected ones while the job has not started.
   std::size_t barrier_size() const noexcept;
   std::size_t living() const noexcept;
+  std::size_t done() const noexcept;
   bool started() const noexcept { return started_; }
   // All who started have left, at least one of them because it was done.
   bool all_done() const noexcept;
@@ -71,7 +78,7 @@ class Membership {
   const core::Duration start_grace_;
   std::map<std::uint32_t, Member> members_;  // By worker: the order in which bsp adds.
   std::map<std::string, std::uint32_t> worker_of_peer_;
-  std::optional<core::TimePoint> first_join_;
+  std::optional<core::TimePoint> first_join_;  // Or a restart.
   bool started_ = false;
   Step slowest_ = 0;
 };

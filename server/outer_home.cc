@@ -273,6 +273,31 @@ std::vector<OuterHome::Outgoing> OuterHome::finish() {
   return out;
 }
 
+SavedHome OuterHome::save() const {
+  SavedHome saved{.global = global_, .round = id_.round, .folded_count = folded_count_, .peers = {}};
+  for (const Peer& peer : peers_)
+    saved.peers.push_back(
+        {peer.folded, peer.final_folded, peer.weight, peer.deltas, peer.codec_state.records});
+  return saved;
+}
+
+void OuterHome::restore(const SavedHome& saved, std::uint64_t epoch) {
+  ISTHMUS_CHECK(!initialized() && saved.peers.size() == peers_.size());
+  global_ = saved.global;
+  id_ = {epoch, saved.round};
+  folded_count_ = saved.folded_count;
+  for (std::uint32_t region = 0; region < peers_.size(); ++region) {
+    const SavedHome::Peer& from = saved.peers[region];
+    Peer& peer = peers_[region];
+    peer.received = peer.folded = from.folded;
+    peer.final_folded = from.final_folded;
+    peer.weight = from.weight;
+    peer.deltas = from.deltas;
+    peer.codec_state = {.key = core::mix_key(key_, region, 0), .records = from.records};
+    if (joined(region)) (void)tell_reset(region);  // Sent when the link comes up.
+  }
+}
+
 bool OuterHome::final_acknowledged(std::uint32_t region) const {
   return finished_ && joined(region) && !peers_[region].unacknowledged;
 }

@@ -22,6 +22,7 @@
 #include "core/versioned_floats.h"
 #include "isthmus/status.h"
 #include "server/outer_messages.h"
+#include "server/saved_state.h"
 
 namespace isthmus::server {
 
@@ -85,6 +86,13 @@ class OuterHome {
   bool finished() const noexcept { return finished_; }
   // True when `region` has acknowledged its final Reset.
   bool final_acknowledged(std::uint32_t region) const;
+
+  // What a restart must not lose. REQUIRES: initialized().
+  SavedHome save() const;
+  // Goes on from there in an epoch that is later than any before it: what was told since `saved` was made is
+  // undone by the Resets that everybody gets who had joined; nothing that was received since is counted.
+  // REQUIRES: not initialized(), nobody has joined, as many peers as regions.
+  void restore(const SavedHome& saved, std::uint64_t epoch);
 
   AnchorId id() const noexcept { return id_; }  // Of global.
   // A snapshot of global. REQUIRES: initialized().

@@ -54,12 +54,24 @@ Result<OuterRegion::Outcome> OuterRegion::apply(const Reset& reset, core::Versio
   Result<core::VersionedFloats::Reference> values = read_values(reset.values, elements_);
   if (!values.ok()) return std::move(values).status();
 
+  const bool new_epoch = has_anchor() && reset.id.epoch != anchor_id_.epoch;
   const bool knows_more_than_told = reset.folded > ContributionId{incarnation_, seq_};
   if (!has_anchor() || reset.final || knows_more_than_told)
     assign(*std::move(values), reset, parameters);
   else
     move_anchor(*std::move(values), reset.id, reset.folded, parameters);
+  if (new_epoch && reset.folded.seq < seq_) {
+    in_flight_.reset();
+    final_started_ = false;
+    seq_ = reset.folded.seq;
+  }
   return Outcome::kApplied;
+}
+
+void OuterRegion::resume(core::VersionedFloats::Reference anchor, const AnchorId& id) {
+  ISTHMUS_CHECK(!has_anchor());
+  anchor_ = std::move(anchor);
+  anchor_id_ = id;
 }
 
 bool OuterRegion::has_folded_ours(const ContributionId& folded) const noexcept {

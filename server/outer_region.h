@@ -47,6 +47,10 @@ class OuterRegion {
   // REQUIRES: idle().
   Result<Contribution> start(std::span<const float> parameters, std::uint64_t samples, bool final);
 
+  // After a restart at the slice's own home: the anchor is the home's, so what the parameters differ from it
+  // is still to be told. REQUIRES: no anchor.
+  void resume(core::VersionedFloats::Reference anchor, const AnchorId& id);
+
   // The contribution in flight, the same bytes: to be sent again when a link came back.
   std::optional<Contribution> in_flight() const { return in_flight_; }
 
@@ -55,8 +59,13 @@ class OuterRegion {
 
   // anchor = values; parameters = values + what the home has not been told. The first one, a final one,
   // and one that knows more of us than we have told (an older life of us told it) assign both.
-  // Not newer than what we have: kIgnored.
+  // Not newer than what we have: kIgnored. One of a new epoch comes from a home that has gone back to a
+  // checkpoint: what it has not folded is no longer in flight but untold, and the next contribution is the
+  // one after the last that it knows.
   Result<Outcome> apply(const Reset& reset, core::VersionedFloats& parameters);
+
+  // The last contribution is on its way, or folded.
+  bool final_started() const noexcept { return final_started_; }
 
   // REQUIRES: has_anchor().
   GlobalDeltaAck ack() const noexcept { return {anchor_id_, incarnation_}; }

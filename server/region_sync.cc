@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/random.h"
+#include "proto/meta.h"
 #include "server/wan_messages.h"
 
 namespace isthmus::server {
@@ -44,7 +45,8 @@ struct RegionSync::State {
   std::uint64_t told_commits = 0;  // ... and what it covered.
   std::uint64_t untold_samples = 0;
   std::optional<core::TimePoint> round_deadline;  // Runs while something waits at the home.
-  bool final_started = false;
+  AnchorId least_anchor;                          // After a restart: what the home had told us before it.
+  bool has_anchor = false;                        // Counted in slices_without_anchor_.
   bool final_applied = false;
   bool final_without_us = false;  // Our last contribution came too late for it.
 };
@@ -104,7 +106,27 @@ void RegionSync::initialize(std::size_t index, core::TimePoint now) {
     dispatch(state, std::move(outgoing));
 }
 
-Status RegionSync::poll_links(core::TimePoint now) {
+void RegionSync::save(std::size_t index, SavedSlice& saved) const {
+  const State& state = *states_[index];
+  saved.untold_samples += state.untold_samples;
+  saved.anchor = state.region.has_anchor() ? state.region.anchor_id() : state.least_anchor;
+  if (!state.home || !state.home->initialized()) return;
+  saved.home = state.home->save();
+  // Not folded: told again, since the home forgets what waits there.
+  if (const auto in_flight = state.region.in_flight()) saved.untold_samples += in_flight->samples;
+}
+
+void RegionSync::restore(std::size_t index, const SavedSlice& saved) {
+  State& state = *states_[index];
+  state.least_anchor = saved.anchor;
+  if (!state.home || !saved.home) return;
+  state.home->restore(*saved.home, incarnation_);
+  state.region.resume(state.home->global(), state.home->id());
+  dispatch(state, state.home->join(region_, incarnation_));
+  note_anchor(state);
+}
+
+void RegionSync::poll_links(core::TimePoint now) {
   now_ = now;
   for (std::size_t i = 0; i < seen_generation_.size(); ++i) {
     const RegionTable::Entry& entry = *table_.peers()[i];
@@ -118,19 +140,16 @@ Status RegionSync::poll_links(core::TimePoint now) {
     for (auto& state : states_) {
       if (directory_.server_of(peer.region, state->id()) != peer.server) continue;
       if (state->home_region == peer.region) {
+        // A home that has lost what it was home to says so; one that has it sends a Reset.
         if (restarted && state->region.has_anchor())
-          return {ErrorCode::kFailed, "region " + config_.regions[peer.region].name + ", server " +
-                                          std::to_string(peer.server) +
-                                          " has restarted without the parameters that it was home to: this "
-                                          "version keeps none across restarts; start the job again"};
-        if (const auto contribution = state->region.in_flight())
+          send(*state, peer.region, to_message(state->id(), state->region.ack()));
+        else if (const auto contribution = state->region.in_flight())
           send(*state, peer.region, to_message(state->id(), *contribution, clock_));
       } else if (state->home) {
         dispatch(*state, state->home->join(peer.region, incarnation));
       }
     }
   }
-  return {};
 }
 
 Status RegionSync::receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
@@ -158,6 +177,7 @@ Status RegionSync::receive_as_home(State& state, wan::Peer from, const proto::Me
     Step clock = 0;
     const auto contribution = to_contribution(message, clock);
     if (!contribution.ok()) return contribution.status();
+    if (!state.home->initialized()) return say_lost(state, from.region);
     sender_clock = clock;
     const auto received = state.home->receive(from.region, *contribution);
     if (!received.ok()) return received.status();
@@ -168,6 +188,7 @@ Status RegionSync::receive_as_home(State& state, wan::Peer from, const proto::Me
   }
   const auto ack = to_ack(message);
   if (!ack.ok()) return ack.status();
+  if (!state.home->initialized()) return say_lost(state, from.region);
   if (message.kind == proto::Kind::kResetRequest) {
     ++counters_.resets;
     dispatch(state, state.home->reset(from.region));
@@ -175,6 +196,19 @@ Status RegionSync::receive_as_home(State& state, wan::Peer from, const proto::Me
     dispatch(state, state.home->acknowledge(from.region, *ack));
   }
   return {};
+}
+
+// Somebody holds an anchor that only an earlier life of ours can have told.
+Status RegionSync::say_lost(State& state, std::uint32_t region) {
+  send(state, region,
+       proto::make_refusal(state.id(), proto::REFUSE_NOT_READY,
+                           "has restarted without the parameters that it "
+                           "was home to"));
+  return {ErrorCode::kFailed,
+          "this server has restarted without the parameters that it was home to, and region " +
+              config_.regions[region].name +
+              " goes on with them: give it its checkpoints (checkpoint.directory), or "
+              "start the job again"};
 }
 
 Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::Message& message,
@@ -194,10 +228,22 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
   } else if (message.kind == proto::Kind::kReset) {
     const auto reset = to_reset(message, clock);
     if (!reset.ok()) return reset.status();
+    // Homes never go back: after a restart they are in a later epoch.
+    if (!state.region.has_anchor() && reset->id < state.least_anchor)
+      return {ErrorCode::kFailed, "region " + config_.regions[from.region].name + ", server " +
+                                      std::to_string(from.server) +
+                                      " has begun anew, but this server goes on from a checkpoint: give both "
+                                      "their checkpoints (checkpoint.directory), or neither"};
     final = reset->final;
-    all_told =
-        state.final_started && !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
+    all_told = state.region.final_started() &&
+               !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
     outcome = state.region.apply(*reset, state.local.parameters());
+  } else if (message.kind == proto::Kind::kRefuse) {
+    if (!state.region.has_anchor()) return {ErrorCode::kProtocol, "unexpected Refuse"};
+    return {ErrorCode::kFailed,
+            "region " + config_.regions[from.region].name + ", server " + std::to_string(from.server) + " " +
+                proto::refusal_status(message).message() +
+                ": give it its checkpoints (checkpoint.directory), or start the job again"};
   } else {
     return {ErrorCode::kProtocol, "unexpected " + std::string(to_string(message.kind))};
   }
@@ -217,7 +263,7 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
 
 void RegionSync::applied(State& state, OuterRegion::Outcome outcome, bool final) {
   if (outcome != OuterRegion::Outcome::kApplied) return;
-  if (state.local.version() == 0 && slices_without_anchor_ > 0) --slices_without_anchor_;
+  note_anchor(state);
   state.local.changed();
   state.final_applied |= final;
   counters_.newest_round = std::max(counters_.newest_round, state.region.anchor_id().round);
@@ -225,6 +271,10 @@ void RegionSync::applied(State& state, OuterRegion::Outcome outcome, bool final)
   if (slowest == wan::kFinishedClock || draining_) return;
   const Step ahead = clock_ > slowest ? clock_ - slowest : 0;
   ++counters_.staleness[std::min<std::size_t>(ahead, kStalenessBuckets - 1)];
+}
+
+void RegionSync::note_anchor(State& state) {
+  if (!std::exchange(state.has_anchor, true)) --slices_without_anchor_;
 }
 
 void RegionSync::dispatch(State& state, std::optional<OuterHome::Outgoing> outgoing) {
@@ -256,7 +306,7 @@ void RegionSync::send(State& state, std::uint32_t region, proto::Message message
 }
 
 bool RegionSync::due(const State& state) const {
-  if (!state.region.idle() || state.final_started) return false;
+  if (!state.region.idle()) return false;
   if (draining_) return true;
   if (state.local.commits() == state.told_commits) return false;
   if (config_.sync.strategy == core::SyncStrategy::kLockstep) return true;
@@ -287,7 +337,6 @@ void RegionSync::start(State& state, bool final) {
   state.last_time = now_;
   state.told_commits = state.local.commits();
   state.untold_samples += state.local.take_untold_samples();
-  state.final_started |= final;
   auto contribution = state.region.start(state.local.parameters().read(), state.untold_samples, final);
   if (!contribution.ok() && final) {
     // What is not finite can never be told, and without a last word from us the job would not end.

@@ -51,14 +51,20 @@ class RegionSync {
   // The slice's parameters are the region's initial values: at its home they become the job's.
   void initialize(std::size_t index, core::TimePoint now);
   bool is_home(std::size_t index) const;
+
+  // Adds to what the slices have saved: the homes' sides, and the samples that were not told.
+  void save(std::size_t index, SavedSlice& saved) const;
+  // After a restart, once the slices are restored: what is home here goes on in a new epoch, the rest waits
+  // for its home's Reset. Before anything else.
+  void restore(std::size_t index, const SavedSlice& saved);
   // Every slice has an anchor: the region may train.
   bool ready() const noexcept { return slices_without_anchor_ == 0; }
 
-  // Looks for links that came up since the last call and repeats what they may have lost. kFailed when the
-  // home of a slice whose anchor we hold has restarted without it: nothing can bring the two together.
-  Status poll_links(core::TimePoint now);
+  // Looks for links that came up since the last call and repeats what they may have lost.
+  void poll_links(core::TimePoint now);
 
-  // A message of the protocol. `sender_clock` is set when the message carries one.
+  // A message of the protocol. `sender_clock` is set when the message carries one. kFailed when the home of a
+  // slice whose anchor we hold has restarted without it: nothing can bring the two together.
   Status receive(wan::Peer from, const proto::Message& message, core::TimePoint now,
                  std::optional<Step>& sender_clock);
 
@@ -97,6 +103,8 @@ class RegionSync {
   void dispatch(State& state, std::optional<OuterHome::Outgoing> outgoing);
   // The slice's home said something; `answer` it, and note what it did.
   void applied(State& state, OuterRegion::Outcome outcome, bool final);
+  void note_anchor(State& state);
+  Status say_lost(State& state, std::uint32_t region);
   void contribute(State& state, const Contribution& contribution);
   void close_round(State& state);
   bool due(const State& state) const;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kEvents = 4096;
 constexpr auto kFlush = std::chrono::seconds(2);
+constexpr auto kCaptureGrace = std::chrono::seconds(1);
+constexpr std::int64_t kLongestPollMs = 3'600'000;
 
 // Later lives of a process have larger numbers as long as the host's clock does not go back; if it does,
 // peers refuse the new process and say so.
@@ -32,9 +34,46 @@ Server::Server(ServerOptions options)
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(options)));
+  ISTHMUS_RETURN_IF_ERROR(server->open_checkpoints());
   ISTHMUS_RETURN_IF_ERROR(server->start_shards());
-  if (server->options_.layout) ISTHMUS_RETURN_IF_ERROR(server->agree(*server->options_.layout));
+  if (server->saved_) {
+    ISTHMUS_RETURN_IF_ERROR(server->agree(server->saved_->layout));
+  } else if (server->options_.layout) {
+    ISTHMUS_RETURN_IF_ERROR(server->agree(*server->options_.layout));
+  }
   return server;
+}
+
+Status Server::open_checkpoints() {
+  const core::JobConfig& config = options_.config;
+  if (!config.checkpoint) return {};
+  const std::filesystem::path folder =
+      checkpoint_folder(config.checkpoint->directory, config.regions[options_.region].name, options_.server);
+  auto store = CheckpointStore::open(folder, config.checkpoint->keep);
+  if (!store.ok()) return std::move(store).status().with_context("checkpoints");
+  const auto life = store->begin_life(incarnation_);
+  if (!life.ok()) return life.status();
+  incarnation_ = *life;
+  auto found = store->newest(options_.restore_at_most, [this](const std::string& line) { log(line); });
+  if (!found.ok()) return std::move(found).status();
+  if (*found) {
+    SavedServer& saved = (*found)->saved;
+    const Status fits = check_fits(saved, config, options_.region, options_.server);
+    if (!fits.ok())
+      return Status(fits).with_context("checkpoint " + (*found)->folder.string() + " does not fit");
+    if (options_.layout && options_.layout->hash() != saved.layout.hash())
+      return {ErrorCode::kInvalidArgument,
+              "checkpoint " + (*found)->folder.string() + " does not fit: it is of another model: " +
+                  core::Layout::difference(saved.layout, *options_.layout) + " ('here' is the checkpoint)"};
+    log("goes on from checkpoint " + (*found)->folder.string());
+    saved_ = std::move(saved);
+  }
+  captured_.resize(config.regions[options_.region].servers[options_.server].shards);
+  if (config.checkpoint->every_time.count() > 0)
+    next_checkpoint_ = clock_.now() + config.checkpoint->every_time;
+  writer_ = std::make_unique<CheckpointWriter>(
+      *std::move(store), [this](CheckpointWriter::Outcome outcome) { post(Written{std::move(outcome)}); });
+  return {};
 }
 
 Status Server::start_shards() {
@@ -78,10 +117,11 @@ Status Server::agree(core::Layout layout) {
   auto agreement = std::make_shared<const Agreement>(Agreement{layout, Directory(options_.config, layout)});
   agreement_ = agreement;
   // First the shards, then the links: nothing must arrive at a shard that does not know its slices.
-  for (auto& shard : shards_) {
-    ShardEvent event = agreement;
-    ISTHMUS_CHECK(shard->mailbox().try_push(event));
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    ShardEvent event = Begin{agreement, saved_ ? std::optional(std::move(saved_->shards[i])) : std::nullopt};
+    ISTHMUS_CHECK(shards_[i]->mailbox().try_push(event));
   }
+  saved_.reset();
   if (options_.config.regions.size() == 1) return {};
   wan::EndpointOptions endpoint_options{.config = options_.config,
                                         .region = options_.region,
@@ -102,36 +142,118 @@ Status Server::agree(core::Layout layout) {
 }
 
 Status Server::run() {
+  Status status = serve();
+  finish_checkpoints();
+  return status;
+}
+
+template <typename Handle>
+bool Server::take_events(std::optional<core::TimePoint> until, const Handle& handle) {
+  int timeout_ms = -1;
+  if (until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - clock_.now()).count();
+    timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongestPollMs));
+  }
+  pollfd entry{events_.fd(), POLLIN, 0};
+  (void)::poll(&entry, 1, timeout_ms);
+  events_.clear_wake();
+  while (auto event = events_.try_pop()) {
+    if (auto* captured = std::get_if<Captured>(&*event)) {
+      on_captured(std::move(*captured));
+    } else if (const auto* written = std::get_if<Written>(&*event)) {
+      on_written(written->outcome);
+    } else if (!handle(*event)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status Server::serve() {
   std::size_t drained = 0;
   std::set<std::uint32_t> without;  // Regions that the last sync did not reach.
   std::optional<core::TimePoint> leave_at;
-  while (true) {
-    int timeout_ms = -1;
-    if (leave_at) {
-      const auto left = *leave_at - clock_.now();
-      if (left.count() <= 0) return ended(without);
-      timeout_ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(left).count()) + 1;
+  std::optional<Status> end;
+  while (!end) {
+    if (leave_at && clock_.now() >= *leave_at) return ended(without);
+    if (next_checkpoint_ && clock_.now() >= *next_checkpoint_) {
+      next_checkpoint_ = clock_.now() + options_.config.checkpoint->every_time;
+      // A little ahead, so that all shards come to it between the same two steps.
+      const Step clock = table_.own_clock();
+      if (clock != wan::kFinishedClock) ask_for_checkpoint(clock + 2);
     }
-    pollfd entry{events_.fd(), POLLIN, 0};
-    (void)::poll(&entry, 1, timeout_ms);
-    events_.clear_wake();
-    while (auto event = events_.try_pop()) {
-      if (auto* proposed = std::get_if<Proposed>(&*event)) {
-        ISTHMUS_RETURN_IF_ERROR(agree(std::move(proposed->layout)));
-      } else if (auto* shard = std::get_if<ShardDrained>(&*event)) {
+    const auto until = leave_at ? leave_at : next_checkpoint_;
+    (void)take_events(until, [&](Event& event) {
+      if (auto* proposed = std::get_if<Proposed>(&event)) {
+        if (Status status = agree(std::move(proposed->layout)); !status.ok()) end = std::move(status);
+      } else if (auto* shard = std::get_if<ShardDrained>(&event)) {
         without.insert(shard->without.begin(), shard->without.end());
-        if (++drained < shards_.size()) continue;
+        if (++drained < shards_.size()) return true;
         log(without.empty() ? "the last sync is done" : ended(without).message());
         if (!options_.hold) leave_at = clock_.now() + options_.linger;
-      } else if (std::holds_alternative<ExitRequested>(*event)) {
-        if (drained == shards_.size()) return ended(without);
-        return {ErrorCode::kCancelled, "told to exit before the last sync was done"};
-      } else if (std::holds_alternative<Cancelled>(*event)) {
-        return {ErrorCode::kCancelled, "stopped by a signal"};
+      } else if (std::holds_alternative<ExitRequested>(event)) {
+        end = drained == shards_.size()
+                  ? ended(without)
+                  : Status(ErrorCode::kCancelled, "told to exit before the last sync was done");
+      } else if (std::holds_alternative<Cancelled>(event)) {
+        last_capture_wanted_ = writer_ && agreement_ && drained < shards_.size();
+        ask_for_checkpoint(0);
+        end = Status(ErrorCode::kCancelled, "stopped by a signal");
       } else {
-        return std::get<Failed>(*event).why;
+        end = std::get<Failed>(event).why;
       }
-    }
+      return !end.has_value();
+    });
+  }
+  return *end;
+}
+
+void Server::ask_for_checkpoint(Step at) {
+  if (!writer_ || !agreement_) return;
+  for (auto& shard : shards_) {
+    // A shard that is too busy to take the question is asked the next time.
+    ShardEvent event = CaptureAt{at};
+    (void)shard->mailbox().try_push(event);
+  }
+}
+
+void Server::on_captured(Captured captured) {
+  captured_[captured.local_shard] = std::move(captured.saved);
+  if (!std::all_of(captured_.begin(), captured_.end(), [](const auto& shard) { return shard.has_value(); }))
+    return;
+  const core::JobConfig& config = options_.config;
+  SavedServer saved{.job = config.job,
+                    .region = config.regions[options_.region].name,
+                    .server = options_.server,
+                    .optimizer = std::string(to_string(config.optimizer.kind)),
+                    .mean_squares = config.commit.compensation && config.commit.compensation->adaptive,
+                    .layout = agreement_->layout,
+                    .shards = {}};
+  last_capture_wanted_ = false;
+  for (auto& shard : captured_) saved.shards.push_back(*std::exchange(shard, std::nullopt));
+  if (!writer_->write(std::move(saved)))
+    log("a checkpoint was left out: the disk is slower than checkpoint.every");
+}
+
+void Server::on_written(const CheckpointWriter::Outcome& outcome) {
+  writer_->written();
+  if (outcome.folder.ok()) return log("checkpoint " + outcome.folder->string());
+  ShardEvent complaint = Complaint{"the checkpoint of step " + std::to_string(outcome.step) +
+                                   " could not be written: " + outcome.folder.status().to_string() +
+                                   "; training goes on, the one before it is kept"};
+  (void)shards_.front()->mailbox().try_push(complaint);
+}
+
+void Server::finish_checkpoints() {
+  if (!writer_) return;
+  const core::TimePoint begun = clock_.now();
+  while (true) {
+    // Shards that have no values yet have nothing to save, and say nothing.
+    const bool capturing = last_capture_wanted_ && clock_.now() < begun + kCaptureGrace;
+    const core::TimePoint until =
+        begun + (capturing ? core::Duration(kCaptureGrace) : options_.config.limits.operation_timeout);
+    if ((!capturing && writer_->idle()) || clock_.now() >= until) return;
+    (void)take_events(until, [](const Event&) { return true; });
   }
 }
 
@@ -198,7 +320,10 @@ void Server::on_link_up(wan::Peer peer, std::uint64_t incarnation) {
   RegionTable::Entry* entry = table_.find(peer);
   if (entry == nullptr) return;
   const std::uint64_t before = entry->incarnation.exchange(incarnation);
-  if (before != 0 && before != incarnation) log(describe(peer) + " has restarted");
+  if (before != 0 && before != incarnation) {
+    log(describe(peer) + " has restarted");
+    entry->clock = 0;  // It may have gone back to a checkpoint; its next message tells.
+  }
   log("link to " + describe(peer) + " is up");
   entry->up = true;
   entry->generation.fetch_add(1, std::memory_order_release);

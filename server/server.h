@@ -21,6 +21,7 @@
 #include "core/job_config.h"
 #include "core/layout.h"
 #include "core/mailbox.h"
+#include "server/checkpoint_writer.h"
 #include "server/region_table.h"
 #include "server/shard.h"
 #include "wan/endpoint.h"
@@ -38,6 +39,9 @@ struct ServerOptions {
   // Stay after the last sync until an observer says CONTROL_EXIT; else at most `linger`.
   bool hold = false;
   core::Duration linger = std::chrono::seconds(10);
+  // Of the checkpoints in config.checkpoint's folder, go on from the newest of at most this step; so that the
+  // servers of a job that are all started again go on from the same one.
+  Step restore_at_most = ~Step{0};
   std::function<void(const std::string&)> log;  // One line; any thread.
 };
 
@@ -50,7 +54,8 @@ class Server final : private ShardHost, private wan::Handler {
   Status run();
 
   void request_stop();  // Workers stop at their next step, then the last sync.
-  void cancel();        // run() returns kCancelled now.
+  // run() returns kCancelled now; with checkpoints, once what is at hand is written.
+  void cancel();
 
  private:
   struct Proposed {
@@ -59,16 +64,35 @@ class Server final : private ShardHost, private wan::Handler {
   struct ShardDrained {
     std::vector<std::uint32_t> without;  // Regions.
   };
+  struct Captured {
+    std::uint32_t local_shard = 0;
+    SavedShard saved;
+  };
+  struct Written {
+    CheckpointWriter::Outcome outcome;
+  };
   struct ExitRequested {};
   struct Cancelled {};
   struct Failed {
     Status why;
   };
-  using Event = std::variant<Proposed, ShardDrained, ExitRequested, Cancelled, Failed>;
+  using Event = std::variant<Proposed, ShardDrained, Captured, Written, ExitRequested, Cancelled, Failed>;
 
   explicit Server(ServerOptions options);
+  Status open_checkpoints();
   Status start_shards();
   Status agree(core::Layout layout);
+  // Serves until there is a reason to end.
+  Status serve();
+  void ask_for_checkpoint(Step at);
+  void on_captured(Captured captured);
+  void on_written(const CheckpointWriter::Outcome& outcome);
+  // What is at hand is on the disk, or it took too long.
+  void finish_checkpoints();
+  // Waits for events, at most until then, and handles them; false as soon as `handle` has said so. Those of
+  // checkpoints are handled here.
+  template <typename Handle>
+  bool take_events(std::optional<core::TimePoint> until, const Handle& handle);
   // How a job ends whose last sync did not reach those regions.
   Status ended(const std::set<std::uint32_t>& without) const;
   void shut_down();
@@ -80,6 +104,9 @@ class Server final : private ShardHost, private wan::Handler {
   void send(wan::Peer to, proto::Message message) override;
   void clock_changed() override;
   void drained(std::vector<std::uint32_t> without) override { post(ShardDrained{std::move(without)}); }
+  void captured(std::uint32_t local_shard, SavedShard saved) override {
+    post(Captured{local_shard, std::move(saved)});
+  }
   void failed(Status why) override { post(Failed{std::move(why)}); }
   void exit_requested() override { post(ExitRequested{}); }
   std::vector<wan::LinkState> links() const override;
@@ -95,12 +122,17 @@ class Server final : private ShardHost, private wan::Handler {
 
   const ServerOptions options_;
   const core::SystemClock clock_;
-  const std::uint64_t incarnation_;
+  std::uint64_t incarnation_;
   RegionTable table_;
   core::Mailbox<Event> events_;
   transport::Context context_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::shared_ptr<const Agreement> agreement_;  // Written before the endpoint starts.
+  std::shared_ptr<const Agreement> agreement_;       // Written before the endpoint starts.
+  std::optional<SavedServer> saved_;                 // What to go on from, until the shards have it.
+  std::vector<std::optional<SavedShard>> captured_;  // By local shard: of the checkpoint that comes to be.
+  std::optional<core::TimePoint> next_checkpoint_;   // Where they go by time.
+  bool last_capture_wanted_ = false;                 // Told to end: one more checkpoint first.
+  std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<wan::Endpoint> endpoint_;
   std::atomic<wan::Endpoint*> shared_endpoint_{nullptr};
   std::vector<std::jthread> threads_;

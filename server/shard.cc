@@ -101,14 +101,22 @@ std::chrono::nanoseconds Shard::time_to_wait() const {
 }
 
 void Shard::handle_event(ShardEvent event) {
-  if (auto* agreement = std::get_if<std::shared_ptr<const Agreement>>(&event)) {
-    agree(std::move(*agreement));
+  if (auto* begins = std::get_if<Begin>(&event)) return begin(std::move(*begins));
+  if (auto* complaint = std::get_if<Complaint>(&event)) return complain(std::move(complaint->what));
+  if (const auto* capture = std::get_if<CaptureAt>(&event)) {
+    // 0 is now, whether or not it lies between two steps.
+    capture_at_ = capture_at_ ? std::min(*capture_at_, capture->step) : capture->step;
     return;
   }
   auto& [from, message] = std::get<WanMessage>(event);
   if (!sync_) return;
   std::optional<Step> sender_clock;
   const Status status = sync_->receive(from, message, clock_.now(), sender_clock);
+  if (status.code() == ErrorCode::kFailed) {
+    // Once drained nothing is lost by whoever restarts.
+    if (!drained_) fail(status);
+    return;
+  }
   if (!status.ok()) {
     ++refused_malformed_;
     complain("refused a message from region " + config_.regions[from.region].name + ": " +
@@ -119,9 +127,9 @@ void Shard::handle_event(ShardEvent event) {
   capture_anchors();
 }
 
-void Shard::agree(std::shared_ptr<const Agreement> agreement) {
+void Shard::begin(Begin begin) {
   if (agreement_) return;
-  agreement_ = std::move(agreement);
+  agreement_ = std::move(begin.agreement);
   std::uint64_t largest = 0;
   for (const core::Slice& slice : agreement_->layout.slices()) {
     if (agreement_->directory.shard_of(options_.region, slice.id) != shard_) continue;
@@ -137,7 +145,55 @@ void Shard::agree(std::shared_ptr<const Agreement> agreement) {
   } else if (slices_.empty()) {
     initialized_ = true;
   }
+  if (config_.checkpoint) capture_at_ = 0;  // A restart before the next one must not lose the job.
+  if (begin.saved) restore(*begin.saved);
   for (auto& [peer, message] : std::exchange(waiting_hellos_, {})) on_hello(peer, message);
+}
+
+void Shard::restore(const SavedShard& saved) {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    slices_[i]->restore(saved.slices[i]);
+    if (sync_) sync_->restore(i, saved.slices[i]);
+  }
+  membership_.restore(saved.clock, saved.members, clock_.now());
+  commits_ = saved.commits;
+  samples_ = saved.samples;
+  initialized_ = true;
+  host_.log(name() + ": goes on from step " + std::to_string(saved.clock));
+}
+
+Step Shard::next_capture(Step after) const {
+  const Step every = config_.checkpoint->every_steps;
+  return (after / every + 1) * every;
+}
+
+SavedShard Shard::save() const {
+  SavedShard saved{.shard = shard_,
+                   .clock = membership_.slowest(),
+                   .commits = commits_,
+                   .samples = samples_,
+                   .members = membership_.save(),
+                   .slices = {}};
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    saved.slices.push_back(slices_[i]->save());
+    if (sync_) sync_->save(i, saved.slices.back());
+  }
+  return saved;
+}
+
+// At a boundary between steps: no worker is let on before answer_parked(), so that under bsp every shard of
+// the job saves the same step, whole.
+void Shard::capture_if_due() {
+  if (!capture_at_ || !ready() || membership_.slowest() < *capture_at_) return;
+  for (std::size_t i = 0; i < slices_.size(); ++i)
+    if (*capture_at_ > 0 && !settled(i)) return;
+  const bool by_steps = config_.checkpoint && config_.checkpoint->every_steps > 0;
+  capture_at_ = by_steps ? std::optional(next_capture(membership_.slowest())) : std::nullopt;
+  capture();
+}
+
+void Shard::capture() {
+  if (config_.checkpoint && ready() && !failure_) host_.captured(options_.local_shard, save());
 }
 
 void Shard::tick() {
@@ -152,10 +208,7 @@ void Shard::tick() {
   }
   if (!agreement_) return;
   commit_ready_steps();
-  if (sync_) {
-    // Once drained nothing is lost by whoever restarts.
-    if (Status status = sync_->poll_links(now); !status.ok() && !drained_) fail(std::move(status));
-  }
+  if (sync_) sync_->poll_links(now);
   update_clock();
   if (membership_.started() && !training_since_) training_since_ = now;
   const auto& time = config_.trainer.stop.time;
@@ -166,6 +219,7 @@ void Shard::tick() {
   if (sync_ && ready()) sync_->advance(membership_.slowest(), now);
   capture_anchors();
   check_drained();
+  capture_if_due();
   answer_parked();
 }
 
@@ -180,6 +234,7 @@ void Shard::begin_drain() {
   host_.log(name() + ": training has ended after " + std::to_string(membership_.slowest()) +
             " steps; the last sync begins");
   update_clock();
+  if (sync_) capture();  // A restart must not wait for workers that are done.
   if (sync_ && ready()) sync_->drain(clock_.now());
 }
 
@@ -191,6 +246,7 @@ void Shard::check_drained() {
     last_sync_without_ = *std::move(without);
   }
   drained_ = true;
+  capture();
   host_.drained(last_sync_without_);
 }
 

@@ -31,6 +31,7 @@
 #include "server/optimizer.h"
 #include "server/region_sync.h"
 #include "server/region_table.h"
+#include "server/saved_state.h"
 #include "transport/socket.h"
 
 namespace isthmus::server {
@@ -45,7 +46,20 @@ struct WanMessage {
   wan::Peer from;
   proto::Message message;
 };
-using ShardEvent = std::variant<std::shared_ptr<const Agreement>, WanMessage>;
+// A shard begins: anew, or where it was.
+struct Begin {
+  std::shared_ptr<const Agreement> agreement;
+  std::optional<SavedShard> saved;
+};
+// As soon as every worker has finished `step` steps, what the shard remembers is wanted.
+struct CaptureAt {
+  Step step = 0;
+};
+// Something of the process around is not as it should be: for `status` and the log.
+struct Complaint {
+  std::string what;
+};
+using ShardEvent = std::variant<Begin, WanMessage, CaptureAt, Complaint>;
 
 // Requests of one peer whose answers may wait at once; more are refused.
 inline constexpr std::size_t kMaxParkedOfOne = 1024;
@@ -66,6 +80,8 @@ class ShardHost {
   virtual void propose(core::Layout layout) = 0;
   virtual void send(wan::Peer to, proto::Message message) = 0;
   virtual void clock_changed() = 0;  // The RegionTable has the shard's new clock.
+  // For a checkpoint: at the steps of the config, when asked to, before the last sync and after it.
+  virtual void captured(std::uint32_t local_shard, SavedShard saved) = 0;
   // The last sync is done here, without those regions; called once.
   virtual void drained(std::vector<std::uint32_t> without) = 0;
   virtual void failed(Status why) = 0;  // The job cannot go on.
@@ -108,7 +124,13 @@ class Shard {
   void tick();
   void update_clock();
   std::chrono::nanoseconds time_to_wait() const;
-  void agree(std::shared_ptr<const Agreement> agreement);
+  void begin(Begin begin);
+  void restore(const SavedShard& saved);
+  void capture_if_due();
+  void capture();
+  // The next step that the config wants a checkpoint of.
+  Step next_capture(Step after) const;
+  SavedShard save() const;
   void begin_drain();
   void check_drained();
   void fail(Status why);
@@ -185,6 +207,7 @@ class Shard {
   std::vector<core::VersionedFloats::Reference> own_before_final_;
   std::vector<float> scratch_;
   std::optional<core::TimePoint> training_since_;
+  std::optional<Step> capture_at_;
   bool initialized_ = false;
   bool draining_ = false;
   bool drained_ = false;

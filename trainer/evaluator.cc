@@ -7,7 +7,7 @@
 #include <ostream>
 #include <sstream>
 
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 namespace isthmus::trainer {
 
@@ -32,8 +32,8 @@ Result<Evaluator::Report> Evaluator::evaluate(const std::string& region, Snapsho
   Report report;
   ISTHMUS_RETURN_IF_ERROR(read(region, which, values_, &report.step));
   if (!save.empty()) {
-    ISTHMUS_RETURN_IF_ERROR(models::write_safetensors(save, workload_.table(), values_.const_views(),
-                                                      {{"job", config_.job}, {"format", "pt"}}));
+    ISTHMUS_RETURN_IF_ERROR(core::write_safetensors(save, workload_.table(), values_.const_views(),
+                                                    {{"job", config_.job}, {"format", "pt"}}));
   }
   auto evaluation = workload_.evaluate(values_.const_views());
   if (!evaluation.ok()) return std::move(evaluation).status();

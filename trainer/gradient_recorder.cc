@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 namespace isthmus::models {
 
@@ -33,9 +33,9 @@ Result<float> GradientRecorder::compute(Step finished, std::span<const ConstTens
   const Step step = finished + 1;
   if (!loss.ok() || std::ranges::find(steps_, step) == steps_.end()) return loss;
   const std::vector<ConstTensorView> values(gradients.begin(), gradients.end());
-  ISTHMUS_RETURN_IF_ERROR(write_safetensors(folder_ / ("step-" + std::to_string(step) + ".safetensors"),
-                                            table(), values,
-                                            {{"format", "pt"}, {"step", std::to_string(step)}}));
+  ISTHMUS_RETURN_IF_ERROR(core::write_safetensors(folder_ / ("step-" + std::to_string(step) + ".safetensors"),
+                                                  table(), values,
+                                                  {{"format", "pt"}, {"step", std::to_string(step)}}));
   return loss;
 }
 

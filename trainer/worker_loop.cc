@@ -1,10 +1,13 @@
 #include "trainer/worker_loop.h"
 
+#include "core/safetensors.h"
 #include "trainer/job_client.h"
-#include "trainer/safetensors.h"
 
 namespace isthmus::trainer {
 namespace {
+
+// One after the other, in vain: each takes as long as a shard does to come back.
+constexpr int kMostReturns = 20;
 
 class Loop {
  public:
@@ -20,8 +23,7 @@ class Loop {
   // Success: the job's steps are done, or the job was told to end.
   Status run() {
     workload_.initial(options_.config.seed, parameters_.views());
-    ISTHMUS_RETURN_IF_ERROR(client_.create(parameters_.gradients()));
-    ISTHMUS_RETURN_IF_ERROR(client_.pull(pulled_).wait());
+    ISTHMUS_RETURN_IF_ERROR(come_in());
     const Step last = options_.config.trainer.stop.steps.value_or(~Step{0});
     while (client_.step() < last) {
       if (options_.stop.stop_requested()) return {ErrorCode::kCancelled, "stopped by a signal"};
@@ -34,8 +36,8 @@ class Loop {
 
   Status save(const std::filesystem::path& path) {
     ISTHMUS_RETURN_IF_ERROR(client_.snapshot(Snapshot::kFinal, pulled_));
-    return models::write_safetensors(path, workload_.table(), parameters_.const_views(),
-                                     {{"job", options_.config.job}, {"format", "pt"}});
+    return core::write_safetensors(path, workload_.table(), parameters_.const_views(),
+                                   {{"job", options_.config.job}, {"format", "pt"}});
   }
 
  private:
@@ -51,9 +53,20 @@ class Loop {
     if (status.ok()) status = client_.next_step();
     if (status.code() == ErrorCode::kUnavailable) {
       options_.log(status.to_string());
-      status = client_.pull(pulled_).wait();
+      status = come_in();
     }
     return status;
+  }
+
+  // At the start, and when a shard has restarted or has dropped us. One without values takes ours; one that
+  // has them from a checkpoint, or gets them from another region, lets us know when it is ready.
+  Status come_in() {
+    for (int tries = 0;; ++tries) {
+      Status status = client_.create(parameters_.gradients());
+      if (status.ok()) status = client_.pull(pulled_).wait();
+      if (status.code() != ErrorCode::kUnavailable || tries == kMostReturns) return status;
+      options_.log(status.to_string());
+    }
   }
 
   models::Workload& workload_;

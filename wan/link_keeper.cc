@@ -244,7 +244,8 @@ asio::awaitable<Status> LinkKeeper::deliver(Link& link, Stream& stream, proto::M
     case proto::Kind::kGlobalDelta:
     case proto::Kind::kGlobalDeltaAck:
     case proto::Kind::kResetRequest:
-    case proto::Kind::kReset: break;
+    case proto::Kind::kReset:
+    case proto::Kind::kRefuse: break;
     default:
       co_return Status(ErrorCode::kProtocol,
                        "'" + std::string(proto::to_string(message.kind)) + "' on an open stream");

@@ -55,7 +55,9 @@ Result<proto::Welcome> check_welcome(const proto::Message& message, std::uint32_
 
 core::Duration heartbeat_interval(std::uint64_t lease_ms, core::Duration timeout) {
   constexpr core::Duration kShortest = std::chrono::milliseconds(1);
-  core::Duration interval = timeout / 4;
+  // A server that has restarted waits for us to speak.
+  constexpr core::Duration kLongest = std::chrono::milliseconds(500);
+  core::Duration interval = std::min<core::Duration>(timeout / 4, kLongest);
   constexpr std::uint64_t kLongestLease = std::uint64_t{1} << 40;
   if (lease_ms > 0)
     interval =

@@ -74,7 +74,8 @@ class Membership {
 Result<proto::Welcome> check_welcome(const proto::Message& message, std::uint32_t shard, std::size_t shards,
                                      bool knows_layout);
 
-// Often enough to keep the lease, if there is one, and to notice silence within `timeout`.
+// Often enough to keep the lease, if there is one, and to notice silence within `timeout` and a restart
+// within half a second.
 core::Duration heartbeat_interval(std::uint64_t lease_ms, core::Duration timeout);
 
 }  // namespace isthmus::worker

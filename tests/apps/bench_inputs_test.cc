@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/trainer/scratch_folder.h"
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
+#include "tests/support/scratch_folder.h"
 
 namespace isthmus::apps {
 namespace {
@@ -64,12 +64,12 @@ TEST(BenchInputsTest, AreTheSameEachTime) {
 }
 
 TEST(BenchInputsTest, AFilesTensorsFollowEachOtherAgainAndAgain) {
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const auto path = scratch.path() / "step-7.safetensors";
   const std::vector<TensorSpec> table{{"a", {2}}, {"b", {1}}};
   const std::vector<float> a{1, 2}, b{3};
   const std::vector<ConstTensorView> values{a, b};
-  ASSERT_TRUE(models::write_safetensors(path, table, values, {}).ok());
+  ASSERT_TRUE(core::write_safetensors(path, table, values, {}).ok());
   EXPECT_EQ(made(path.string(), 7), (std::vector<float>{1, 2, 3, 1, 2, 3, 1}));
   EXPECT_EQ(input_name(path.string()), "step-7");
   EXPECT_EQ(input_name("laplace"), "laplace");
@@ -82,12 +82,12 @@ TEST(BenchInputsTest, SaysWhatIsWrong) {
   EXPECT_NE(unknown.message().find("did you mean 'laplace'"), std::string::npos) << unknown.message();
   EXPECT_EQ(fill_input("./not-there.safetensors", out).code(), ErrorCode::kNotFound);
 
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const auto path = scratch.path() / "nan.safetensors";
   const std::vector<TensorSpec> table{{"a", {1}}};
   const std::vector<float> a{std::numeric_limits<float>::quiet_NaN()};
   const std::vector<ConstTensorView> values{a};
-  ASSERT_TRUE(models::write_safetensors(path, table, values, {}).ok());
+  ASSERT_TRUE(core::write_safetensors(path, table, values, {}).ok());
   EXPECT_EQ(fill_input(path.string(), out).code(), ErrorCode::kInvalidArgument);
 }
 

@@ -75,6 +75,7 @@ TEST(SummaryTest, TheJsonHasTheDocumentedKeysInOrder) {
                                              "max_replica_difference",
                                              "largest_parameter",
                                              "workers_lost",
+                                             "restarts",
                                              "refused_not_finite"};
   EXPECT_EQ(keys, expected);
   EXPECT_EQ(json["schema"], 1);

@@ -255,5 +255,56 @@ TEST_F(LocalSliceTest, ABackupIsAReference) {
   EXPECT_EQ(plain.parameters().share().use_count(), 2) << "without compensation nothing is kept";
 }
 
+// ---- After a restart of the server.
+
+TEST_F(LocalSliceTest, GoesOnAsIfNothingHadHappened) {
+  const auto adam = make_optimizer({.kind = core::OptimizerKind::kAdam, .learning_rate = 0.1f});
+  const core::CompensationConfig adaptive{.adaptive = true};
+  LocalSlice slice(shape(), *adam, &adaptive);
+  slice.pulled_by(3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(slice.is_new(3, 9, static_cast<Step>(i)));
+    slice.commit(3, gradient(2, 1), *adam, 0.1f, scratch_);
+  }
+  const SavedSlice saved = slice.save();
+  const float then = first(slice);
+  slice.commit(3, gradient(2, 1), *adam, 0.1f, scratch_);
+  EXPECT_EQ(saved.parameters[0], then);  // What was saved does not change any more.
+
+  LocalSlice restored(shape(), *adam, &adaptive);
+  restored.restore(saved);
+  EXPECT_EQ(first(restored), then);
+  EXPECT_EQ(restored.version(), 3u);
+  EXPECT_EQ(restored.commits(), 3u);
+  EXPECT_FALSE(restored.is_new(3, 9, 2));
+  EXPECT_TRUE(restored.is_new(3, 9, 3));
+  EXPECT_EQ(restored.take_untold_samples(), 6u);
+  restored.commit(3, gradient(2, 1), *adam, 0.1f, scratch_);
+  LocalSlice uncompensated(shape(), *adam, &adaptive);
+  uncompensated.restore(saved);
+  uncompensated.commit(3, gradient(2, 1), *adam, 0.1f, scratch_);
+  EXPECT_EQ(first(restored), first(uncompensated));
+}
+
+TEST_F(LocalSliceTest, OptimizerAndStepsAreRestoredToTheBit) {
+  const auto adam = make_optimizer({.kind = core::OptimizerKind::kAdam, .learning_rate = 0.1f});
+  LocalSlice slice(shape(), *adam);
+  for (Step step = 0; step < 3; ++step) {
+    slice.collect(step, 0, gradient(1, 0.5f + static_cast<float>(step)));
+    slice.commit_collected(step, *adam, 0.1f, scratch_);
+  }
+  LocalSlice restored(shape(), *adam);
+  restored.restore(slice.save());
+  EXPECT_EQ(restored.committed_step(), 3u);
+  EXPECT_FALSE(restored.collect(2, 0, gradient(1, 1)));
+  for (LocalSlice* each : {&slice, &restored}) {
+    each->collect(3, 0, gradient(1, 4));
+    each->commit_collected(3, *adam, 0.1f, scratch_);
+  }
+  EXPECT_EQ(std::memcmp(slice.parameters().read().data(), restored.parameters().read().data(),
+                        kElements * sizeof(float)),
+            0);
+}
+
 }  // namespace
 }  // namespace isthmus::server

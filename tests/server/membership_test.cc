@@ -201,5 +201,53 @@ TEST(MembershipTest, SspBoundsTheDistanceToTheSlowestLivingWorker) {
   EXPECT_TRUE(ssp->may_proceed(4, members.slowest()));
 }
 
+// ---- After a restart of the server.
+
+TEST(MembershipTest, ARestartKeepsClocksAndWhoWasDone) {
+  Membership members = with_workers(2);
+  finish(members, 0, 5);
+  finish(members, 1, 3);
+  members.leave(*members.renew(peer(1), at(1)), true);
+  EXPECT_EQ(members.save(), (std::vector<SavedMember>{{0, 1, false}, {1, 1, true}}));
+}
+
+TEST(MembershipTest, AfterARestartTheOthersAreWaitedForAndBeginWhereTheyWere) {
+  Membership members = membership(2);
+  members.restore(40, {{0, 7, false}, {1, 8, false}}, at(100));
+  EXPECT_EQ(members.slowest(), 40u);
+  EXPECT_EQ(members.join(0, 6, peer(0), at(101)), nullptr);  // An earlier life.
+  EXPECT_EQ(members.join(0, 7, peer(0), at(101))->finished, 40u);
+  EXPECT_FALSE(members.started());
+  members.join(1, 9, peer(1), at(102));
+  EXPECT_TRUE(members.started());
+}
+
+TEST(MembershipTest, AfterARestartWhoWasDoneIsNotWaitedFor) {
+  Membership members = membership(3);
+  members.restore(40, {{0, 7, true}, {1, 7, false}, {2, 7, true}}, at(100));
+  members.join(1, 7, peer(1), at(101));
+  EXPECT_TRUE(members.started());
+  EXPECT_EQ(members.barrier_size(), 1u);
+  EXPECT_FALSE(members.all_done());
+  members.leave(*members.renew(peer(1), at(102)), true);
+  EXPECT_TRUE(members.all_done());
+}
+
+TEST(MembershipTest, AJobThatHadEndedEndsAgainUnlessSomebodyComesBack) {
+  Membership members = membership(2);
+  members.restore(40, {{0, 7, true}, {1, 7, true}}, at(100));
+  EXPECT_FALSE(members.all_done());
+  EXPECT_EQ(members.next_expiry(), at(130));
+  members.expire(at(130));
+  EXPECT_TRUE(members.all_done());
+
+  Membership resumed = membership(2);
+  resumed.restore(40, {{0, 7, true}, {1, 7, true}}, at(100));
+  resumed.join(0, 8, peer(0), at(101));
+  EXPECT_FALSE(resumed.started());  // The other one comes too.
+  resumed.join(1, 8, peer(1), at(102));
+  EXPECT_TRUE(resumed.started());
+}
+
 }  // namespace
 }  // namespace isthmus::server

@@ -31,6 +31,7 @@ struct Options {
   std::uint32_t regions = 2;
   CodecKind codec = CodecKind::kFp32;
   bool restarts = false;
+  bool home_restarts = false;  // From checkpoints.
   core::RegionWeight weight = core::RegionWeight::kEqual;
   int events = 200;
 };
@@ -48,9 +49,9 @@ class World {
       : random_(seed, {1, 0, 0}),
         options_(options),
         codec_(codec_of(options.codec)),
-        home_(kElements, options.regions, 0, kEpoch, *codec_, options.weight) {
+        home_(std::in_place, kElements, options.regions, 0, kEpoch, *codec_, options.weight) {
     for (std::uint32_t r = 0; r < options.regions; ++r) regions_.emplace_back(*codec_);
-    home_.initialize(std::vector<float>(kElements, 1.0f));
+    home_->initialize(std::vector<float>(kElements, 1.0f));
     expected_.fill(1.0);
     for (std::uint32_t r = 0; r < options.regions; ++r) connect(r);
   }
@@ -72,16 +73,17 @@ class World {
   }
 
   void check() {
-    const std::vector<float> global = floats_of(home_.global(), kElements);
+    const std::vector<float> global = floats_of(home_->global(), kElements);
     for (const Region& region : regions_) {
       EXPECT_EQ(std::vector<float>(region.parameters.read().begin(), region.parameters.read().end()), global);
       EXPECT_EQ(floats_of(region.side->anchor(), kElements), global);
     }
+    if (options_.home_restarts) return check_shares(global);
     // int8 and thirds do not divide evenly; all else is exact.
     const double tolerance = exact() ? 0.0 : 2e-3;
     for (std::size_t i = 0; i < kElements; ++i) EXPECT_NEAR(global[i], expected_[i], tolerance);
     for (Region& region : regions_) check_ledger(region, tolerance);
-    EXPECT_EQ(home_.overflow_count(), 0u);
+    EXPECT_EQ(home_->overflow_count(), 0u);
     if (!options_.restarts) {
       EXPECT_EQ(needed_resets_, 0);  // Anchor and view never disagreed.
     }
@@ -118,6 +120,16 @@ class World {
     for (std::size_t i = 0; i < kElements; ++i) EXPECT_NEAR(region.trained[i], accounted[i], tolerance);
   }
 
+  // Each region has elements of its own and only adds: no step twice, and only those lost that were made or
+  // folded after the checkpoint that the home went back to.
+  void check_shares(const std::vector<float>& global) {
+    for (std::size_t i = 0; i < kElements; ++i) {
+      const double trained = regions_[i % options_.regions].trained[i];
+      EXPECT_LE(global[i] - 1, trained) << "a step counts twice";
+      EXPECT_GE(global[i] - 1, trained - lost_[i]) << "a step is lost";
+    }
+  }
+
   std::uint32_t pick(std::size_t bound) { return random_.below(static_cast<std::uint32_t>(bound)); }
   bool chance(double share) { return random_.uniform() < share; }
 
@@ -127,7 +139,7 @@ class World {
     switch (pick(16)) {
       case 0:
       case 1:
-      case 2: return train(region);
+      case 2: return train(r);
       case 3:
       case 4: return start(r, false);
       case 5:
@@ -143,14 +155,17 @@ class World {
         if (chance(0.3)) send(r, ResetRequest{});
         return;
       default:
+        if (options_.home_restarts) return chance(0.5) ? checkpoint() : restart_home();
         if (options_.restarts && r != 0 && chance(0.3)) restart(r);
     }
   }
 
-  void train(Region& region) {
+  void train(std::uint32_t r) {
+    Region& region = regions_[r];
     if (!region.side->has_anchor()) return;
     for (std::size_t i = 0; i < kElements; ++i) {
-      const auto step = static_cast<float>(pick(4)) - 1.0f;
+      if (options_.home_restarts && i % options_.regions != r) continue;
+      const auto step = static_cast<float>(pick(4)) - (options_.home_restarts ? 0.0f : 1.0f);
       region.parameters.write()[i] += step;
       region.trained[i] += step;
     }
@@ -187,6 +202,31 @@ class World {
     region.parameters = core::VersionedFloats(kElements);
   }
 
+  void checkpoint() {
+    const std::span<const float> own = regions_[0].parameters.read();
+    saved_ = {home_->save(), {own.begin(), own.end()}};
+  }
+
+  void restart_home() {
+    if (!saved_) return;
+    const std::vector<float> global = floats_of(home_->global(), kElements);
+    const std::vector<float> then = floats_of(saved_->home.global, kElements);
+    Region& own = regions_[0];
+    for (std::size_t i = 0; i < kElements; ++i) {
+      lost_[i] += i % options_.regions == 0 ? own.parameters.read()[i] - saved_->own[i] : global[i] - then[i];
+    }
+    for (std::uint32_t r = 0; r < options_.regions; ++r) cut(r);
+    waiting_.clear();
+    ++own.incarnation;
+    home_.emplace(kElements, options_.regions, 0, kEpoch, *codec_, options_.weight);
+    home_->restore(saved_->home, ++epoch_);
+    own.side.emplace(kElements, own.incarnation, *codec_);
+    own.side->resume(home_->global(), home_->id());
+    std::copy(saved_->own.begin(), saved_->own.end(), own.parameters.write().begin());
+    for (std::uint32_t r = 0; r < options_.regions; ++r)
+      if (r == 0 || chance(0.5)) connect(r);
+  }
+
   // ---- the network
 
   template <typename Message>
@@ -207,7 +247,7 @@ class World {
 
   void connect(std::uint32_t r) {
     regions_[r].linked = true;
-    send(home_.join(r, regions_[r].incarnation));
+    send(home_->join(r, regions_[r].incarnation));
     if (const auto contribution = regions_[r].side->in_flight()) send(r, *contribution);
   }
 
@@ -224,15 +264,17 @@ class World {
     std::visit([&](const auto& message) { handle(packet.region, message); }, packet.message);
   }
   void handle(std::uint32_t r, const Contribution& contribution) {
-    const auto received = home_.receive(r, contribution);
+    const auto received = home_->receive(r, contribution);
     ASSERT_TRUE(received.ok()) << received.status().to_string();
-    if (*received == OuterHome::Received::kDuplicate) send(home_.repeat(r));
+    if (*received == OuterHome::Received::kDuplicate) send(home_->repeat(r));
     if (*received != OuterHome::Received::kAccepted) return;
-    EXPECT_TRUE(regions_[r].accepted.insert(contribution.id).second) << "accepted twice";
+    // A home that has gone back gives the numbers again.
+    EXPECT_TRUE(regions_[r].accepted.insert(contribution.id).second || options_.home_restarts)
+        << "accepted twice";
     waiting_.push_back({r, sums_of(contribution)});
   }
-  void handle(std::uint32_t r, const GlobalDeltaAck& ack) { send(home_.acknowledge(r, ack)); }
-  void handle(std::uint32_t r, const ResetRequest&) { send(home_.reset(r)); }
+  void handle(std::uint32_t r, const GlobalDeltaAck& ack) { send(home_->acknowledge(r, ack)); }
+  void handle(std::uint32_t r, const ResetRequest&) { send(home_->reset(r)); }
   template <typename Message>
   void handle(std::uint32_t r, const Message& message) {
     Region& region = regions_[r];
@@ -257,7 +299,7 @@ class World {
 
   void close(bool deadline) {
     const std::array<bool, 4> flags = living();
-    if (!home_.may_close(flags, deadline)) return;
+    if (!home_->may_close(flags, deadline)) return;
     double all = 0;
     for (std::uint32_t r = 0; r < options_.regions; ++r) {
       double weight = 0;
@@ -272,7 +314,7 @@ class World {
       for (std::size_t i = 0; i < kElements; ++i) expected_[i] += w.values[i] / divisor;
     }
     waiting_.clear();
-    for (const auto& outgoing : home_.close(flags)) send(outgoing);
+    for (const auto& outgoing : home_->close(flags)) send(outgoing);
   }
 
   void settle() {
@@ -281,8 +323,8 @@ class World {
       deliver_all();
       close(true);
     }
-    if (!home_.finished() && home_.all_final(living()))
-      for (const auto& outgoing : home_.finish()) send(outgoing);
+    if (!home_->finished() && home_->all_final(living()))
+      for (const auto& outgoing : home_->finish()) send(outgoing);
     deliver_all();
   }
 
@@ -297,17 +339,24 @@ class World {
 
   bool done() const {
     for (std::uint32_t r = 0; r < options_.regions; ++r)
-      if (!home_.final_acknowledged(r)) return false;
+      if (!home_->final_acknowledged(r)) return false;
     return true;
   }
 
   core::Random random_;
   Options options_;
   std::unique_ptr<const compression::Codec> codec_;
-  OuterHome home_;
+  std::optional<OuterHome> home_;
   std::deque<Region> regions_;
   std::vector<Packet> network_;
   std::vector<Waiting> waiting_;
+  struct Saved {
+    SavedHome home;
+    std::vector<float> own;  // The home's region's parameters.
+  };
+  std::optional<Saved> saved_;
+  std::uint64_t epoch_ = kEpoch;
+  Sums lost_{};       // At most.
   Sums expected_{};   // What global is to be.
   bool even_ = true;  // All divisors were powers of two.
   bool ending_ = false;
@@ -365,6 +414,17 @@ TEST(OuterProtocolTest, Restarts) {
   for (std::uint32_t regions : {2, 3, 4}) explore({.regions = regions, .restarts = true}, 1000);
   explore({.regions = 3, .codec = CodecKind::kTopk, .restarts = true}, 1000);
   explore({.regions = 2, .codec = CodecKind::kInt8, .restarts = true}, 500);
+}
+
+TEST(OuterProtocolTest, TheHomeRestartsFromCheckpoints) {
+  for (std::uint32_t regions : {1, 2, 4}) {
+    explore({.regions = regions, .home_restarts = true, .weight = core::RegionWeight::kUndivided}, 1000);
+    explore({.regions = regions,
+             .codec = CodecKind::kTopk,
+             .home_restarts = true,
+             .weight = core::RegionWeight::kUndivided},
+            1000);
+  }
 }
 
 }  // namespace

@@ -100,26 +100,6 @@ TEST_F(RegionSyncDrainTest, TheLastSyncDoesWithoutARegionThatIsLost) {
   EXPECT_TRUE(regions().same_bits(0, 2));
 }
 
-TEST_F(RegionSyncDrainTest, AHomeThatRestartsEndsTheJobOfThoseWhoHoldItsAnchors) {
-  start(two_regions(), layout_of({4, 4}));
-  RegionTable::Entry* home = regions().at(0).table.find(kB);
-  home->incarnation.fetch_add(1);
-  home->generation.fetch_add(1);
-  const Status status = regions().sync(0).poll_links(regions().now);
-  EXPECT_EQ(status.code(), ErrorCode::kFailed);
-  EXPECT_NE(status.message().find("has restarted"), std::string::npos) << status.to_string();
-}
-
-TEST_F(RegionSyncDrainTest, AHomeMayRestartBeforeItHasTheInitialValues) {
-  Regions regions(two_regions(), layout_of({4, 4}));
-  regions.connect_all();
-  regions.tick();
-  RegionTable::Entry* home = regions.at(0).table.find(kB);
-  home->incarnation.fetch_add(1);
-  home->generation.fetch_add(1);
-  EXPECT_TRUE(regions.sync(0).poll_links(regions.now).ok());
-}
-
 TEST_F(RegionSyncDrainTest, ARegionWhoseValuesOverflowedDoesNotKeepTheJobFromEnding) {
   start(two_regions());
   regions().step(1, -3e38f);

@@ -3,7 +3,9 @@
 #include <cstring>
 #include <future>
 
+#include "server/checkpoint_store.h"
 #include "tests/server/shard_support.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/tcp.h"
 #include "tests/wan/temporary_directory.h"
 #include "wan/certificates.h"
@@ -143,6 +145,120 @@ TEST_F(ServerTest, MayBeAskedToStopTraining) {
   }
   (void)worker.ask_leave(false);
   EXPECT_TRUE(servers_[0]->end().ok());
+}
+
+// ---- Checkpoints.
+
+class ServerCheckpointTest : public ServerTest {
+ protected:
+  core::JobConfig with_checkpoints(Step every = 1000) {
+    core::JobConfig config = small_job({{2}});
+    config.checkpoint = core::CheckpointConfig{.directory = folder_.path(), .every_steps = every};
+    return config;
+  }
+  void step(std::vector<RawWorker>& shards, Step step) {
+    for (std::uint32_t i = 0; i < 2; ++i)
+      (void)pulled_by(shards[i].reply(shards[i].ask_push_pull(step, 1, {{i, {1, 1, 1, 1}}}, {{i, 0}})));
+    for (auto& shard : shards)
+      EXPECT_EQ(shard.reply(shard.ask_next_step(step + 1)).kind, Kind::kNextStepReply);
+  }
+  std::vector<RawWorker> join_both() {
+    std::vector<RawWorker> shards;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      shards.push_back(join(0, i));
+      EXPECT_EQ(shards[i].reply(shards[i].ask_initialize({{i, {10, 10, 10, 10}}})).kind,
+                Kind::kInitializeReply);
+    }
+    return shards;
+  }
+  float value(RawWorker& shard, core::SliceId slice) {
+    return snapshot_in(shard.reply(shard.ask_snapshot(proto::SNAPSHOT_PARAMETERS))).values.at(slice)[0];
+  }
+  // The server as it was, and one that takes its place.
+  void restart(Step from_step = ~Step{0}) {
+    (**servers_[0]).cancel();
+    EXPECT_EQ(servers_[0]->end().code(), ErrorCode::kCancelled);
+    servers_.clear();
+    ServerOptions again = options(0);
+    again.restore_at_most = from_step;
+    auto server = Server::start(std::move(again));
+    ASSERT_TRUE(server.ok()) << server.status().to_string();
+    servers_.push_back(std::make_unique<Running>(*std::move(server)));
+  }
+
+  std::optional<Step> newest_step() {
+    return CheckpointStore::newest_step(checkpoint_folder(folder_.path(), "r0", 0));
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(ServerCheckpointTest, ASignalWritesWhatIsAtHandAndARestartGoesOn) {
+  start(with_checkpoints());
+  auto shards = join_both();
+  for (Step each = 0; each < 3; ++each) step(shards, each);
+  restart();
+  shards = join_both();
+  EXPECT_EQ(value(shards[0], 0), 7.0f);
+  EXPECT_EQ(value(shards[1], 1), 7.0f);
+  step(shards, 3);
+  EXPECT_EQ(value(shards[1], 1), 6.0f);
+  restart();
+  shards = join_both();
+  EXPECT_EQ(value(shards[0], 0), 6.0f);
+}
+
+TEST_F(ServerCheckpointTest, GoesOnFromTheStepThatItIsTold) {
+  start(with_checkpoints(2));
+  auto shards = join_both();
+  for (Step each = 0; each < 5; ++each) {
+    step(shards, each);
+    // A disk that is slower than that would leave some out.
+    while (newest_step() != (each + 1) / 2 * 2 && !HasFailure()) std::this_thread::yield();
+  }
+  restart(4);
+  shards = join_both();
+  EXPECT_EQ(value(shards[0], 0), 6.0f);
+}
+
+TEST_F(ServerCheckpointTest, TheEndIsACheckpointToo) {
+  start(with_checkpoints());
+  auto shards = join_both();
+  step(shards, 0);
+  for (auto& shard : shards) (void)shard.ask_leave(true);
+  for (auto& shard : shards) (void)shard.reply(shard.ask_snapshot(proto::SNAPSHOT_FINAL));
+  (void)shards[0].control(proto::CONTROL_EXIT);
+  EXPECT_TRUE(servers_[0]->end().ok());
+  EXPECT_EQ(newest_step(), 1u);
+}
+
+TEST_F(ServerCheckpointTest, ACheckpointOfAnotherConfigIsRefused) {
+  start(with_checkpoints());
+  auto shards = join_both();
+  step(shards, 0);
+  (**servers_[0]).cancel();
+  (void)servers_[0]->end();
+  servers_.clear();
+  config_.optimizer.kind = core::OptimizerKind::kAdam;
+  const auto other = Server::start(options(0));
+  EXPECT_EQ(other.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(other.status().message().find("does not fit: it is of optimizer sgd, and this is adam"),
+            std::string::npos)
+      << other.status().to_string();
+  config_.optimizer.kind = core::OptimizerKind::kSgd;
+  known_layout_ = layout_of({4, 5});
+  const auto model = Server::start(options(0));
+  EXPECT_NE(model.status().message().find("it is of another model"), std::string::npos)
+      << model.status().to_string();
+}
+
+TEST_F(ServerCheckpointTest, AFolderThatCannotBeWrittenIsNamedBeforeTraining) {
+  start(small_job({{2}}));
+  folder_.write("file", "");
+  config_.checkpoint = core::CheckpointConfig{.directory = folder_ / "file", .every_steps = 1};
+  const auto server = Server::start(options(0));
+  EXPECT_EQ(server.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(server.status().message().find((folder_ / "file").string()), std::string::npos);
 }
 
 TEST_F(ServerTest, ALanPortThatIsTakenIsNamed) {

@@ -41,7 +41,7 @@ class FakeHost final : public ShardHost {
     std::lock_guard lock(mutex_);
     if (agreement_) return;
     agreement_ = std::make_shared<const Agreement>(Agreement{layout, Directory(config_, layout)});
-    ShardEvent event = agreement_;
+    ShardEvent event = Begin{agreement_, std::exchange(to_restore, std::nullopt)};
     EXPECT_TRUE(mailbox->try_push(event));
   }
   void send(wan::Peer to, proto::Message message) override {
@@ -50,6 +50,11 @@ class FakeHost final : public ShardHost {
     changed_.notify_all();
   }
   void clock_changed() override {}
+  void captured(std::uint32_t, SavedShard saved) override {
+    std::lock_guard lock(mutex_);
+    captured_.push_back(std::move(saved));
+    changed_.notify_all();
+  }
   void drained(std::vector<std::uint32_t> without) override {
     std::lock_guard lock(mutex_);
     ++drained_;
@@ -102,7 +107,14 @@ class FakeHost final : public ShardHost {
     });
   }
 
+  // The newest of at least `count`; none when they do not come.
+  std::optional<SavedShard> wait_for_captured(std::size_t count) {
+    if (!wait_for([this, count] { return captured_.size() >= count; })) return std::nullopt;
+    return locked([this] { return captured_.back(); });
+  }
+
   core::Mailbox<ShardEvent>* mailbox = nullptr;
+  std::optional<SavedShard> to_restore;     // Set before a worker joins.
   std::vector<wan::LinkState> link_states;  // Set before the shard runs.
 
  private:
@@ -111,6 +123,7 @@ class FakeHost final : public ShardHost {
   std::condition_variable changed_;
   std::shared_ptr<const Agreement> agreement_;
   std::vector<WanMessage> sent_;
+  std::vector<SavedShard> captured_;
   std::vector<std::string> lines_;
   int drained_ = 0;
   std::vector<std::uint32_t> without_;
@@ -305,6 +318,7 @@ class ShardTest : public ::testing::Test {
   void run_shard(std::uint32_t local_shard = 0) {
     host_ = std::make_unique<FakeHost>(config_);
     host_->link_states = link_states_;
+    host_->to_restore = to_restore_;
     table_ = std::make_unique<RegionTable>(config_, 0, 1, clock_.now());
     auto shard = Shard::create({&config_, 0, 0, local_shard, 100}, context_, clock_, *table_, *host_);
     ASSERT_TRUE(shard.ok()) << shard.status().to_string();
@@ -360,6 +374,7 @@ class ShardTest : public ::testing::Test {
   core::JobConfig config_ = small_job({{1}});
   core::Layout layout_ = layout_of({4, 4});
   std::vector<wan::LinkState> link_states_;
+  std::optional<SavedShard> to_restore_;
   isthmus::testing::ManualClock clock_;
   transport::Context context_;
   std::unique_ptr<RegionTable> table_;

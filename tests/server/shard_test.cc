@@ -100,6 +100,87 @@ TEST_F(ShardTest, AProcessMayStopTraining) {
   EXPECT_TRUE(proto::parse_meta<proto::NextStepReply>(answer)->stop());
 }
 
+// ---- Checkpoints.
+
+class ShardCheckpointTest : public ShardTest {
+ protected:
+  ShardCheckpointTest() { config_.checkpoint = core::CheckpointConfig{.directory = "", .every_steps = 2}; }
+
+  void step(RawWorker& worker, Step step, float gradient = 1) {
+    (void)pulled_by(worker.reply(worker.ask_push_pull(step, 1, both(gradient), {{0, 0}})));
+    EXPECT_EQ(worker.reply(worker.ask_next_step(step + 1)).kind, proto::Kind::kNextStepReply);
+  }
+};
+
+TEST_F(ShardCheckpointTest, SavesItsFirstValuesAndThenBetweenTwoSteps) {
+  auto workers = train(2, 10);
+  const auto first = host_->wait_for_captured(1);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->clock, 0u);
+  EXPECT_EQ(first->slices[0].parameters[0], 10.0f);
+  for (Step step = 0; step < 2; ++step) {
+    std::vector<std::uint64_t> asked;
+    for (auto& worker : workers) (void)worker.ask_push_pull(step, 1, both(1));
+    for (auto& worker : workers) asked.push_back(worker.ask_next_step(step + 1));
+    for (std::size_t i = 0; i < 2; ++i) (void)workers[i].reply(asked[i]);
+  }
+  (void)workers[0].ask_push_pull(2, 1, both(1));
+  const auto second = host_->wait_for_captured(2);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->clock, 2u);
+  EXPECT_EQ(second->slices[0].parameters[0], 8.0f);
+  EXPECT_EQ(second->slices[1].committed_step, 2u);
+  EXPECT_EQ(second->members.size(), 2u);
+}
+
+TEST_F(ShardCheckpointTest, GoesOnWhereItWas) {
+  auto workers = train(1, 10);
+  for (Step each = 0; each < 2; ++each) step(workers[0], each);
+  to_restore_ = host_->wait_for_captured(2);
+  ASSERT_TRUE(to_restore_);
+  stop();
+  run_shard();
+  RawWorker worker = connect();
+  const auto welcome = proto::parse_meta<proto::Welcome>(worker.say(worker.hello_meta(config_, layout_)));
+  EXPECT_EQ(welcome->start_step(), 2u);
+  EXPECT_TRUE(welcome->initialized());
+  // Whoever comes back offers values; the saved ones stay.
+  EXPECT_EQ(worker.reply(worker.ask_initialize(both(3))).kind, proto::Kind::kInitializeReply);
+  EXPECT_EQ(parameter(worker), 8.0f);
+  step(worker, 2);
+  EXPECT_EQ(parameter(worker), 7.0f);
+  EXPECT_EQ(worker.status().shard().commits(), 6u);
+  EXPECT_EQ(worker.status().shard().samples(), 3u);
+}
+
+// A worker that is ahead tells of the steps that the shard has lost; nobody computes them again.
+TEST_F(ShardCheckpointTest, StepsThatWereLostAreSkipped) {
+  auto workers = train(1, 10);
+  for (Step each = 0; each < 2; ++each) step(workers[0], each);
+  to_restore_ = host_->wait_for_captured(2);
+  stop();
+  run_shard();
+  RawWorker worker = join();
+  for (Step missed = 3; missed <= 9; ++missed) (void)worker.ask_next_step(missed);
+  step(worker, 9);
+  EXPECT_EQ(parameter(worker), 7.0f);
+  EXPECT_EQ(worker.status().shard().clock(), 10u);
+}
+
+TEST_F(ShardCheckpointTest, SavesAtOnceWhenAsked) {
+  auto workers = train(2, 10);
+  ASSERT_TRUE(host_->wait_for_captured(1));
+  (void)workers[0].reply(workers[0].ask_push_pull(0, 1, {}, {{0, 0}}));
+  (void)workers[0].ask_push_pull(0, 1, both(1));  // The other one's is missing: nothing is committed.
+  (void)workers[0].answered(0);
+  ShardEvent now = CaptureAt{0};
+  ASSERT_TRUE(shard_->mailbox().try_push(now));
+  const auto saved = host_->wait_for_captured(2);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->clock, 0u);
+  EXPECT_EQ(saved->slices[0].parameters[0], 10.0f);
+}
+
 TEST_F(ShardTest, EachShardOfARegionHoldsItsSlices) {
   config_.regions[0].servers[0].shards = 2;
   run_shard();

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string>
 
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/idx_bytes.h"
-#include "tests/trainer/scratch_folder.h"
 
 namespace isthmus::models {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <thread>
 
+#include "core/safetensors.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/one_region.h"
-#include "tests/trainer/scratch_folder.h"
 #include "trainer/job_client.h"
-#include "trainer/safetensors.h"
 #include "trainer/torch_workload.h"
 #include "trainer/worker_loop.h"
 
@@ -42,7 +42,7 @@ std::unique_ptr<models::TorchWorkload> workload(const core::JobConfig& config, s
 // What the server holds after four workers, each a thread with a real client, have trained.
 Values trained_by_workers(core::OptimizerKind kind) {
   testing::OneRegion region(kWorkers, [&](core::JobConfig& config) { settings(config, kind); });
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const auto file = scratch / "model.safetensors";
   {
     std::vector<std::jthread> threads;
@@ -56,7 +56,7 @@ Values trained_by_workers(core::OptimizerKind kind) {
       });
     }
   }
-  const auto saved = models::read_safetensors(file);
+  const auto saved = core::read_safetensors(file);
   EXPECT_TRUE(saved.ok()) << saved.status().to_string();
   return saved.ok() ? saved->values : Values();
 }

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/safetensors.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/one_region.h"
-#include "tests/trainer/scratch_folder.h"
-#include "trainer/safetensors.h"
 #include "trainer/synthetic.h"
 #include "trainer/worker_loop.h"
 
@@ -24,7 +24,7 @@ TEST(EvaluatorTest, AnswersRequestsAboutAJobThatHasEnded) {
       run_worker(**workload, {region.config, "frankfurt", 0, std::nullopt, {}, [](std::string_view) {}})
           .ok());
 
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const std::string file = (scratch.path() / "a model.safetensors").string();
   Evaluator evaluator(**workload, region.config, [](std::string_view) {});
   std::istringstream requests("final frankfurt " + file +
@@ -45,7 +45,7 @@ TEST(EvaluatorTest, AnswersRequestsAboutAJobThatHasEnded) {
   EXPECT_EQ(lines[3].value("largest", 0.0), 10.0);
   EXPECT_NE(lines[4].value("error", "").find("paris"), std::string::npos);
   EXPECT_NE(lines[5].value("error", "").find("unknown request 'sing'"), std::string::npos);
-  const auto saved = models::read_safetensors(file);
+  const auto saved = core::read_safetensors(file);
   ASSERT_TRUE(saved.ok()) << saved.status().to_string();
   EXPECT_EQ(saved->values.front().front(), 10.0f);
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tests/trainer/scratch_folder.h"
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
+#include "tests/support/scratch_folder.h"
 
 namespace isthmus::models {
 namespace {
@@ -54,7 +54,7 @@ TEST_F(GradientRecorderTest, WritesTheStepsAskedForAndNoOther) {
   }
   EXPECT_FALSE(fs::exists(folder_ / "step-1.safetensors"));
   EXPECT_FALSE(fs::exists(folder_ / "step-3.safetensors"));
-  const auto file = read_safetensors(folder_ / "step-2.safetensors");
+  const auto file = core::read_safetensors(folder_ / "step-2.safetensors");
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file->table, std::vector<TensorSpec>((*recorder)->table().begin(), (*recorder)->table().end()));
   EXPECT_EQ(file->values[0], std::vector<float>(6, 2.0f));

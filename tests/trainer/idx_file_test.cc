@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/idx_bytes.h"
-#include "tests/trainer/scratch_folder.h"
 
 namespace isthmus::models {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "tests/trainer/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 #include "trainer/synthetic.h"
 
 namespace isthmus::trainer {
@@ -22,7 +22,7 @@ int run(const std::vector<std::string>& arguments) {
 }
 
 TEST(ProgramTest, ExitCodesSayWhatIsWrong) {
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const std::string config = (scratch.path() / "job.yaml").string();
   std::ofstream(config)
       << "job: test\nregions:\n  - { name: frankfurt, servers: [{ lan: 127.0.0.1:1 }] }\n"

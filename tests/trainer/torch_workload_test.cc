@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/idx_bytes.h"
-#include "tests/trainer/scratch_folder.h"
 #include "trainer/model_table.h"
 
 namespace isthmus::models {

@@ -6,9 +6,9 @@
 
 #include <mutex>
 
+#include "core/safetensors.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/trainer/one_region.h"
-#include "tests/trainer/scratch_folder.h"
-#include "trainer/safetensors.h"
 #include "trainer/synthetic.h"
 
 namespace isthmus::trainer {
@@ -37,7 +37,7 @@ Ran run(const core::JobConfig& config, std::uint32_t worker, std::optional<std::
 
 TEST(WorkerLoopTest, TrainsItsStepsAndSavesWhatTheServerHolds) {
   testing::OneRegion region(2);
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const auto file = scratch.path() / "model.safetensors";
   Ran other;
   std::jthread second([&] { other = run(region.config, 1); });
@@ -45,7 +45,7 @@ TEST(WorkerLoopTest, TrainsItsStepsAndSavesWhatTheServerHolds) {
   second.join();
   ASSERT_TRUE(first.status.ok()) << first.status.to_string();
   ASSERT_TRUE(other.status.ok()) << other.status.to_string();
-  const auto saved = models::read_safetensors(file);
+  const auto saved = core::read_safetensors(file);
   ASSERT_TRUE(saved.ok()) << saved.status().to_string();
   // Each of 10 steps adds the mean of two gradients of -1, at a learning rate of 1.
   for (const auto& values : saved->values)
@@ -54,12 +54,12 @@ TEST(WorkerLoopTest, TrainsItsStepsAndSavesWhatTheServerHolds) {
 
 TEST(WorkerLoopTest, ANanIsRefusedAndTheWorkerGoesOn) {
   testing::OneRegion region(1, [](core::JobConfig& config) { config.trainer.synthetic.nan_at_step = 4; });
-  const models::ScratchFolder scratch;
+  const ScratchFolder scratch;
   const auto file = scratch.path() / "model.safetensors";
   const Ran ran = run(region.config, 0, file);
   ASSERT_TRUE(ran.status.ok()) << ran.status.to_string();
   EXPECT_NE(ran.words.find("worker 0 of region frankfurt, step 3"), std::string::npos) << ran.words;
-  const auto saved = models::read_safetensors(file);
+  const auto saved = core::read_safetensors(file);
   ASSERT_TRUE(saved.ok()) << saved.status().to_string();
   for (const auto& values : saved->values)
     for (const float value : values) EXPECT_EQ(value, 9.0f);

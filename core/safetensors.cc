@@ -1,20 +1,16 @@
-#include "trainer/safetensors.h"
-
-#include <fcntl.h>
-#include <unistd.h>
+#include "core/safetensors.h"
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/check.h"
+#include "core/files.h"
 
-namespace isthmus::models {
+namespace isthmus::core {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,44 +22,6 @@ constexpr char kMetadataKey[] = "__metadata__";
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;                   // Of the data, so that readers can map it.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // The format's own limit.
-
-Status system_error(const char* what, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-  return Status(full ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument,
-                std::string(what) + ": " + std::strerror(error));
-}
-
-// A file that closes itself; a writer asks close() for the errors that come late.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  Status write(const void* data, std::size_t bytes) {
-    const char* next = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = ::write(descriptor_, next, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return system_error("write", errno);
-      next += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
-    return {};
-  }
-
-  Status sync_and_close() {
-    if (::fsync(descriptor_) != 0) return system_error("sync", errno);
-    if (::close(std::exchange(descriptor_, -1)) != 0) return system_error("close", errno);
-    return {};
-  }
-
- private:
-  int descriptor_;
-};
 
 Result<std::string> make_header(std::span<const TensorSpec> table, const Metadata& metadata) {
   json header = json::object();
@@ -85,19 +43,6 @@ Result<std::string> make_header(std::span<const TensorSpec> table, const Metadat
   }
   text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
   return text;
-}
-
-Status write_partial(const fs::path& path, const std::string& header,
-                     std::span<const ConstTensorView> values) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) return system_error("cannot be written", errno);
-  File file(descriptor);
-  const std::uint64_t length = header.size();
-  ISTHMUS_RETURN_IF_ERROR(file.write(&length, sizeof length));
-  ISTHMUS_RETURN_IF_ERROR(file.write(header.data(), header.size()));
-  for (const ConstTensorView view : values)
-    ISTHMUS_RETURN_IF_ERROR(file.write(view.data(), view.size_bytes()));
-  return file.sync_and_close();
 }
 
 Status corrupt(const std::string& what) { return Status(ErrorCode::kCorruption, what); }
@@ -192,11 +137,10 @@ Status write_safetensors(const fs::path& path, std::span<const TensorSpec> table
   const Result<std::string> header = make_header(table, metadata);
   if (!header.ok()) return header.status().with_context(path.string());
 
-  const fs::path partial = path.string() + ".partial";
-  Status status = write_partial(partial, *header, values);
-  if (status.ok() && std::rename(partial.c_str(), path.c_str()) != 0) status = system_error("rename", errno);
-  if (!status.ok()) ::unlink(partial.c_str());
-  return std::move(status).with_context(path.string());
+  const std::uint64_t length = header->size();
+  std::vector<FilePiece> pieces = {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(*header))};
+  for (const ConstTensorView view : values) pieces.push_back(std::as_bytes(view));
+  return write_file(path, pieces);
 }
 
 Result<SafetensorsFile> read_safetensors(const fs::path& path) {
@@ -211,4 +155,4 @@ Result<SafetensorsFile> read_safetensors(const fs::path& path) {
   return file;
 }
 
-}  // namespace isthmus::models
+}  // namespace isthmus::core

@@ -1,4 +1,4 @@
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,9 +9,9 @@
 #include <limits>
 #include <string>
 
-#include "tests/trainer/scratch_folder.h"
+#include "tests/support/scratch_folder.h"
 
-namespace isthmus::models {
+namespace isthmus::core {
 namespace {
 
 using namespace std::string_literals;
@@ -146,4 +146,4 @@ TEST_F(SafetensorsTest, RefusesWhatIsNoSuchFile) {
 }
 
 }  // namespace
-}  // namespace isthmus::models
+}  // namespace isthmus::core

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-namespace isthmus::models {
+namespace isthmus {
 
 class ScratchFolder {
  public:
@@ -38,4 +38,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace isthmus::models
+}  // namespace isthmus

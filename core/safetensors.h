@@ -20,7 +20,7 @@
 #include "isthmus/status.h"
 #include "isthmus/tensor.h"
 
-namespace isthmus::models {
+namespace isthmus::core {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -39,4 +39,4 @@ struct SafetensorsFile {
 // fp32 tensors only. kNotFound, or kCorruption for whatever is not such a file.
 Result<SafetensorsFile> read_safetensors(const std::filesystem::path& path);
 
-}  // namespace isthmus::models
+}  // namespace isthmus::core
