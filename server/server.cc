@@ -180,7 +180,7 @@ Status Server::serve() {
       next_checkpoint_ = clock_.now() + options_.config.checkpoint->every_time;
       // A little ahead, so that all shards come to it between the same two steps.
       const Step clock = table_.own_clock();
-      if (clock != wan::kFinishedClock) ask_for_checkpoint(clock + 2);
+      if (clock != wan::kFinishedClock) ask_shards(CaptureAt{clock + 2});
     }
     const auto until = leave_at ? leave_at : next_checkpoint_;
     (void)take_events(until, [&](Event& event) {
@@ -197,7 +197,7 @@ Status Server::serve() {
                   : Status(ErrorCode::kCancelled, "told to exit before the last sync was done");
       } else if (std::holds_alternative<Cancelled>(event)) {
         last_capture_wanted_ = writer_ && agreement_ && drained < shards_.size();
-        ask_for_checkpoint(0);
+        if (last_capture_wanted_) ask_shards(CaptureAndEnd{});
         end = Status(ErrorCode::kCancelled, "stopped by a signal");
       } else {
         end = std::get<Failed>(event).why;
@@ -208,16 +208,17 @@ Status Server::serve() {
   return *end;
 }
 
-void Server::ask_for_checkpoint(Step at) {
+// A shard that is too busy to take the question is asked the next time.
+void Server::ask_shards(const ShardEvent& question) {
   if (!writer_ || !agreement_) return;
   for (auto& shard : shards_) {
-    // A shard that is too busy to take the question is asked the next time.
-    ShardEvent event = CaptureAt{at};
+    ShardEvent event = question;
     (void)shard->mailbox().try_push(event);
   }
 }
 
 void Server::on_captured(Captured captured) {
+  if (!captured.saved) last_capture_wanted_ = false;
   captured_[captured.local_shard] = std::move(captured.saved);
   if (!std::all_of(captured_.begin(), captured_.end(), [](const auto& shard) { return shard.has_value(); }))
     return;

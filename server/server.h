@@ -66,7 +66,7 @@ class Server final : private ShardHost, private wan::Handler {
   };
   struct Captured {
     std::uint32_t local_shard = 0;
-    SavedShard saved;
+    std::optional<SavedShard> saved;
   };
   struct Written {
     CheckpointWriter::Outcome outcome;
@@ -84,7 +84,7 @@ class Server final : private ShardHost, private wan::Handler {
   Status agree(core::Layout layout);
   // Serves until there is a reason to end.
   Status serve();
-  void ask_for_checkpoint(Step at);
+  void ask_shards(const ShardEvent& question);
   void on_captured(Captured captured);
   void on_written(const CheckpointWriter::Outcome& outcome);
   // What is at hand is on the disk, or it took too long.
@@ -104,7 +104,7 @@ class Server final : private ShardHost, private wan::Handler {
   void send(wan::Peer to, proto::Message message) override;
   void clock_changed() override;
   void drained(std::vector<std::uint32_t> without) override { post(ShardDrained{std::move(without)}); }
-  void captured(std::uint32_t local_shard, SavedShard saved) override {
+  void captured(std::uint32_t local_shard, std::optional<SavedShard> saved) override {
     post(Captured{local_shard, std::move(saved)});
   }
   void failed(Status why) override { post(Failed{std::move(why)}); }

@@ -102,9 +102,12 @@ std::chrono::nanoseconds Shard::time_to_wait() const {
 
 void Shard::handle_event(ShardEvent event) {
   if (auto* begins = std::get_if<Begin>(&event)) return begin(std::move(*begins));
+  if (std::holds_alternative<CaptureAndEnd>(event)) {
+    if (!capture()) host_.captured(options_.local_shard, std::nullopt);
+    return stop();
+  }
   if (auto* complaint = std::get_if<Complaint>(&event)) return complain(std::move(complaint->what));
   if (const auto* capture = std::get_if<CaptureAt>(&event)) {
-    // 0 is now, whether or not it lies between two steps.
     capture_at_ = capture_at_ ? std::min(*capture_at_, capture->step) : capture->step;
     return;
   }
@@ -186,14 +189,16 @@ SavedShard Shard::save() const {
 void Shard::capture_if_due() {
   if (!capture_at_ || !ready() || membership_.slowest() < *capture_at_) return;
   for (std::size_t i = 0; i < slices_.size(); ++i)
-    if (*capture_at_ > 0 && !settled(i)) return;
+    if (!settled(i)) return;
   const bool by_steps = config_.checkpoint && config_.checkpoint->every_steps > 0;
   capture_at_ = by_steps ? std::optional(next_capture(membership_.slowest())) : std::nullopt;
-  capture();
+  (void)capture();
 }
 
-void Shard::capture() {
-  if (config_.checkpoint && ready() && !failure_) host_.captured(options_.local_shard, save());
+bool Shard::capture() {
+  if (!config_.checkpoint || !ready() || failure_) return false;
+  host_.captured(options_.local_shard, save());
+  return true;
 }
 
 void Shard::tick() {
@@ -234,7 +239,7 @@ void Shard::begin_drain() {
   host_.log(name() + ": training has ended after " + std::to_string(membership_.slowest()) +
             " steps; the last sync begins");
   update_clock();
-  if (sync_) capture();  // A restart must not wait for workers that are done.
+  if (sync_) (void)capture();  // A restart must not wait for workers that are done.
   if (sync_ && ready()) sync_->drain(clock_.now());
 }
 
@@ -246,7 +251,7 @@ void Shard::check_drained() {
     last_sync_without_ = *std::move(without);
   }
   drained_ = true;
-  capture();
+  (void)capture();
   host_.drained(last_sync_without_);
 }
 

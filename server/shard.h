@@ -55,11 +55,13 @@ struct Begin {
 struct CaptureAt {
   Step step = 0;
 };
+// What the shard remembers is wanted now, and it is to end: nobody may be answered what is not saved.
+struct CaptureAndEnd {};
 // Something of the process around is not as it should be: for `status` and the log.
 struct Complaint {
   std::string what;
 };
-using ShardEvent = std::variant<Begin, WanMessage, CaptureAt, Complaint>;
+using ShardEvent = std::variant<Begin, WanMessage, CaptureAt, CaptureAndEnd, Complaint>;
 
 // Requests of one peer whose answers may wait at once; more are refused.
 inline constexpr std::size_t kMaxParkedOfOne = 1024;
@@ -80,8 +82,9 @@ class ShardHost {
   virtual void propose(core::Layout layout) = 0;
   virtual void send(wan::Peer to, proto::Message message) = 0;
   virtual void clock_changed() = 0;  // The RegionTable has the shard's new clock.
-  // For a checkpoint: at the steps of the config, when asked to, before the last sync and after it.
-  virtual void captured(std::uint32_t local_shard, SavedShard saved) = 0;
+  // For a checkpoint: at the steps of the config, when asked to, before the last sync and after it. Nothing:
+  // asked for its last one, the shard has none to give.
+  virtual void captured(std::uint32_t local_shard, std::optional<SavedShard> saved) = 0;
   // The last sync is done here, without those regions; called once.
   virtual void drained(std::vector<std::uint32_t> without) = 0;
   virtual void failed(Status why) = 0;  // The job cannot go on.
@@ -127,7 +130,7 @@ class Shard {
   void begin(Begin begin);
   void restore(const SavedShard& saved);
   void capture_if_due();
-  void capture();
+  bool capture();  // False: there is nothing to save.
   // The next step that the config wants a checkpoint of.
   Step next_capture(Step after) const;
   SavedShard save() const;

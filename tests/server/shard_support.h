@@ -50,7 +50,7 @@ class FakeHost final : public ShardHost {
     changed_.notify_all();
   }
   void clock_changed() override {}
-  void captured(std::uint32_t, SavedShard saved) override {
+  void captured(std::uint32_t, std::optional<SavedShard> saved) override {
     std::lock_guard lock(mutex_);
     captured_.push_back(std::move(saved));
     changed_.notify_all();
@@ -123,7 +123,7 @@ class FakeHost final : public ShardHost {
   std::condition_variable changed_;
   std::shared_ptr<const Agreement> agreement_;
   std::vector<WanMessage> sent_;
-  std::vector<SavedShard> captured_;
+  std::vector<std::optional<SavedShard>> captured_;
   std::vector<std::string> lines_;
   int drained_ = 0;
   std::vector<std::uint32_t> without_;

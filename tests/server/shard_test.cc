@@ -167,18 +167,27 @@ TEST_F(ShardCheckpointTest, StepsThatWereLostAreSkipped) {
   EXPECT_EQ(worker.status().shard().clock(), 10u);
 }
 
-TEST_F(ShardCheckpointTest, SavesAtOnceWhenAsked) {
+TEST_F(ShardCheckpointTest, ToldToEndItSavesAndAnswersNobodyAnyMore) {
   auto workers = train(2, 10);
   ASSERT_TRUE(host_->wait_for_captured(1));
-  (void)workers[0].reply(workers[0].ask_push_pull(0, 1, {}, {{0, 0}}));
   (void)workers[0].ask_push_pull(0, 1, both(1));  // The other one's is missing: nothing is committed.
-  (void)workers[0].answered(0);
-  ShardEvent now = CaptureAt{0};
-  ASSERT_TRUE(shard_->mailbox().try_push(now));
+  EXPECT_FALSE(workers[0].answered(0));
+  ShardEvent end = CaptureAndEnd{};
+  ASSERT_TRUE(shard_->mailbox().try_push(end));
   const auto saved = host_->wait_for_captured(2);
   ASSERT_TRUE(saved);
   EXPECT_EQ(saved->clock, 0u);
   EXPECT_EQ(saved->slices[0].parameters[0], 10.0f);
+  thread_.join();  // It has ended by itself.
+}
+
+TEST_F(ShardCheckpointTest, WithoutValuesThereIsNothingToSave) {
+  run_shard();
+  RawWorker worker = join();
+  ShardEvent end = CaptureAndEnd{};
+  ASSERT_TRUE(shard_->mailbox().try_push(end));
+  EXPECT_FALSE(host_->wait_for_captured(1));
+  thread_.join();
 }
 
 TEST_F(ShardTest, EachShardOfARegionHoldsItsSlices) {
