@@ -11,11 +11,12 @@ namespace {
 
 constexpr const char* kHelp =
     "Measures parts of Isthmus on this machine.\n"
-    "usage: isthmus bench codec [OPTIONS]\n\n"
-    "  codec      speed, size and error of the codecs\n\n"
-    "'isthmus bench codec --help' says more.\n";
+    "usage: isthmus bench SUBJECT [OPTIONS]\n\n"
+    "  codec      speed, size and error of the codecs\n"
+    "  push-pull  a worker and a server beside plain ZeroMQ\n\n"
+    "'isthmus bench SUBJECT --help' says more.\n";
 
-constexpr std::string_view kSubjects[] = {"codec"};
+constexpr std::string_view kSubjects[] = {"codec", "push-pull"};
 
 }  // namespace
 
@@ -26,6 +27,7 @@ int run_bench(Arguments arguments) {
   }
   const std::string& subject = arguments.front();
   if (subject == "codec") return run_bench_codec(arguments.subspan(1));
+  if (subject == "push-pull") return run_bench_push_pull(arguments.subspan(1));
   if (subject == "--help" || subject == "-h") {
     std::fputs(kHelp, stdout);
     return kExitOk;

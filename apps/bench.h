@@ -9,5 +9,6 @@
 namespace isthmus::apps {
 
 int run_bench_codec(Arguments arguments);
+int run_bench_push_pull(Arguments arguments);
 
 }  // namespace isthmus::apps

@@ -1,11 +1,27 @@
 #include "server/local_slice.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "server/delay_compensation.h"
 
 namespace isthmus::server {
+namespace {
+
+// sum = or += weight * what was contributed. A lone whole one needs no zeros first.
+void fold(const WorkerContribution& contribution, float weight, bool first, std::span<float> sum) {
+  const compression::Codec& codec = *contribution.codec;
+  const std::span<const std::byte> record = contribution.record.view;
+  if (first && weight == 1.0f) {
+    ISTHMUS_CHECK(codec.decode(record, sum).ok());
+    return;
+  }
+  if (first) std::fill(sum.begin(), sum.end(), 0.0f);
+  ISTHMUS_CHECK(codec.accumulate(record, weight, sum).ok());
+}
+
+}  // namespace
 
 LocalSlice::LocalSlice(const core::Slice& slice, const Optimizer& optimizer,
                        const core::CompensationConfig* compensation)
@@ -43,12 +59,12 @@ void LocalSlice::commit_collected(Step step, const Optimizer& optimizer, float l
   std::uint64_t samples = 0;
   for (const auto& [worker, contribution] : found->second) samples += contribution.samples;
   const std::span<float> mean = scratch.first(slice_.elements);
-  std::fill(mean.begin(), mean.end(), 0.0f);
+  bool first = true;
   for (const auto& [worker, contribution] : found->second) {
     const float weight =
         static_cast<float>(static_cast<double>(contribution.scale) *
                            static_cast<double>(contribution.samples) / static_cast<double>(samples));
-    ISTHMUS_CHECK(contribution.codec->accumulate(contribution.record.view, weight, mean).ok());
+    fold(contribution, weight, std::exchange(first, false), mean);
   }
   collected_.erase(found);
   untold_samples_ += samples;
@@ -66,13 +82,7 @@ bool LocalSlice::is_new(std::uint32_t worker, std::uint64_t incarnation, Step st
 void LocalSlice::commit(std::uint32_t worker, const WorkerContribution& contribution,
                         const Optimizer& optimizer, float learning_rate, std::span<float> scratch) {
   const std::span<float> gradient = scratch.first(slice_.elements);
-  if (contribution.scale == 1.0f) {
-    ISTHMUS_CHECK(contribution.codec->decode(contribution.record.view, gradient).ok());
-  } else {
-    std::fill(gradient.begin(), gradient.end(), 0.0f);
-    ISTHMUS_CHECK(
-        contribution.codec->accumulate(contribution.record.view, contribution.scale, gradient).ok());
-  }
+  fold(contribution, contribution.scale, true, gradient);
   if (const auto found = pulled_.find(worker); found != pulled_.end()) {
     compensate(*compensation_, parameters_.read(), {found->second.get(), slice_.elements},
                compensation_->adaptive ? state_.back().write() : std::span<float>(), gradient);

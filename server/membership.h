@@ -29,6 +29,7 @@ struct Member {
   bool living = false;  // Holds a lease and is not done.
   bool done = false;    // Completed its part of the job.
   std::uint64_t refused = 0;
+  Step counted = 0;  // The samples of the steps before it are.
 };
 
 class Membership {

@@ -58,8 +58,7 @@ Status Shard::explain(Status status, const compression::Codec& codec, std::size_
 }
 
 // A second contribution to the same step is acknowledged and not applied.
-void Shard::contribute(const Member& member, Step step, std::vector<PushRecord> records) {
-  std::uint64_t samples = 0;
+void Shard::contribute(Member& member, Step step, std::vector<PushRecord> records) {
   for (PushRecord& record : records) {
     LocalSlice& slice = *slices_[record.index];
     const std::uint64_t version = slice.version();
@@ -76,10 +75,11 @@ void Shard::contribute(const Member& member, Step step, std::vector<PushRecord> 
       slice.commit(member.worker, record.contribution, *optimizer_, rate, scratch_);
       committed(slice, step);
     }
-    samples = of_this;
+    // However many messages a step's slices come in.
+    if (member.counted <= step) samples_ += of_this;
+    member.counted = std::max(member.counted, step + 1);
     if (known) ++staleness_[std::min<std::uint64_t>(staleness, staleness_.size() - 1)];
   }
-  samples_ += samples;
 }
 
 void Shard::commit_ready_steps() {

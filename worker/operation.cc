@@ -9,10 +9,32 @@
 
 namespace isthmus {
 
+void Pending::State::answer(const worker::Part& part, proto::Message reply) {
+  auto& mine = parts[static_cast<std::size_t>(&part - parts.data())];
+  mine.reply = std::move(reply);
+  answered.reserve(parts.size());
+  answered.push_back(&mine);
+  answers.store(answered.size(), std::memory_order_release);
+  news.fetch_add(1, std::memory_order_release);
+  news.notify_all();
+}
+
 void Pending::State::end(Status how) {
   status = std::move(how);
   done.store(true, std::memory_order_release);
   done.notify_all();
+  news.fetch_add(1, std::memory_order_release);
+  news.notify_all();
+}
+
+const worker::Part* Pending::State::next_answered(std::size_t seen) {
+  while (true) {
+    const std::uint32_t last = news.load(std::memory_order_acquire);
+    const bool ended = done.load(std::memory_order_acquire);
+    if (answers.load(std::memory_order_acquire) > seen) return answered.data()[seen];
+    if (ended) return nullptr;
+    news.wait(last, std::memory_order_acquire);
+  }
 }
 
 namespace worker {
@@ -62,9 +84,15 @@ Status decode_part(const Part& part, std::vector<Held>& held) {
 
 }  // namespace
 
-Result<std::vector<Held>> decode_replies(const Operation& operation) {
+Result<std::vector<Held>> decode_replies(Operation& operation) {
   std::vector<Held> held;
-  for (const Part& part : operation.parts) ISTHMUS_RETURN_IF_ERROR(decode_part(part, held));
+  Status status;
+  std::size_t seen = 0;
+  while (const Part* part = operation.next_answered(seen++)) {
+    if (status.ok()) status = decode_part(*part, held);
+  }
+  if (!operation.status.ok()) return operation.status;
+  if (!status.ok()) return status;
   return held;
 }
 
@@ -90,8 +118,10 @@ bool Pending::ready() const noexcept { return !state_ || state_->done.load(std::
 Status Pending::wait() {
   if (!state_) return {ErrorCode::kInvalidArgument, "wait() on an operation that has been waited for"};
   const std::shared_ptr<State> state = std::move(state_);
-  state->block_until_done();
-  if (!state->status.ok() || state->kind != proto::Kind::kPushPull) return state->status;
+  if (state->kind != proto::Kind::kPushPull) {
+    state->block_until_done();
+    return state->status;
+  }
   auto held = worker::decode_replies(*state);
   if (!held.ok()) return std::move(held).status();
   // Should the inbox be full, the next pull is told more than it needs; no harm else.

@@ -1,7 +1,7 @@
-// One operation of a client: a message to each shard that it concerns, their answers, and how it ended.
+// One operation of a client: messages to the shards that it concerns, their answers, and how it ended.
 //
-// Threads: made by a caller, then owned by the I/O thread until done; from then on by whoever waits. `done`
-//          may be read by any thread.
+// Threads: made by a caller, then owned by the I/O thread until done; from then on by whoever waits. An
+//          answered part belongs to whoever waits at once. `done` may be read by any thread.
 // Memory:  what is pushed until it has left, what is pulled until wait() has decoded it.
 // Errors:  decode_replies() treats the answers as hostile: kProtocol, kCorruption.
 
@@ -54,7 +54,7 @@ struct Target {
   TensorView to;
 };
 
-// One shard's share.
+// One message, and its answer.
 struct Part {
   std::uint32_t shard = 0;
   std::string meta;                        // For kinds whose meta the caller knows.
@@ -63,7 +63,6 @@ struct Part {
   std::vector<core::SharedBytes> payload;  // Gone once sent.
   std::uint64_t membership = 0;  // The client's how-manieth at this shard: versions hold within one.
   proto::Message reply;
-  bool answered = false;
 };
 
 }  // namespace isthmus::worker
@@ -73,9 +72,15 @@ struct isthmus::Pending::State {
   State(proto::Kind kind_of_request, core::Duration time_limit, std::shared_ptr<worker::Inbox> to)
       : kind(kind_of_request), limit(time_limit), inbox(std::move(to)) {}
 
+  // The I/O thread: the answer to one of `parts`.
+  void answer(const worker::Part& part, proto::Message reply);
+  bool all_answered() const noexcept { return answered.size() == parts.size(); }
   // The I/O thread, or a caller that submits nothing: the end. Everything written before is then visible to
   // whoever sees `done`.
   void end(Status how);
+  // Whoever waits: the next answered part, in the order of the answers; `seen` have been. nullptr: that was
+  // the last.
+  const worker::Part* next_answered(std::size_t seen);
   void block_until_done() const noexcept { done.wait(false, std::memory_order_acquire); }
 
   const proto::Kind kind;
@@ -86,11 +91,17 @@ struct isthmus::Pending::State {
   core::TimePoint started;
   Status status;
   std::atomic<bool> done{false};
+
+ private:
+  std::vector<const worker::Part*> answered;  // Of room for all, so that the I/O thread moves nothing.
+  std::atomic<std::size_t> answers{0};        // What of it may be read by others.
+  std::atomic<std::uint32_t> news{0};         // Counts answers and the end.
 };
 
 namespace isthmus::worker {
 
-// Decodes what a kPushPull pulled into its views; gives what they hold now. REQUIRES: done, status.ok().
-Result<std::vector<Held>> decode_replies(const Operation& operation);
+// Decodes what a kPushPull pulled into its views as it comes, until the end; gives what they hold then, or
+// how it ended. Of what fails some views may have been filled.
+Result<std::vector<Held>> decode_replies(Operation& operation);
 
 }  // namespace isthmus::worker

@@ -161,14 +161,11 @@ void Session::on_reply(std::uint32_t shard, proto::Message&& message) {
     return fail(operation, at(shard, ErrorCode::kProtocol,
                               "answered a " + std::string(to_string(operation->kind)) + " with a " +
                                   std::string(to_string(message.kind))));
-  Part& part = *found->second.part;
-  part.reply = std::move(message);
-  part.answered = true;
+  operation->answer(*found->second.part, std::move(message));
   in_flight_.erase(found);
   --shards_[shard].requests;
   if (operation->kind == Kind::kLeave) shards_[shard].leave();
-  const auto& parts = operation->parts;
-  if (std::all_of(parts.begin(), parts.end(), [](const Part& p) { return p.answered; })) finish(operation);
+  if (operation->all_answered()) finish(operation);
 }
 
 void Session::finish(const OperationPtr& operation) {

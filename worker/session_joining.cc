@@ -93,7 +93,6 @@ void Session::on_welcome(std::uint32_t shard, proto::Message&& message, core::Ti
     return fail_all(shard, id, at(shard, ErrorCode::kUnavailable, what));
   }
   join_->parts[shard].reply = std::move(message);
-  join_->parts[shard].answered = true;
   if (!std::all_of(shards_.begin(), shards_.end(), [](const Membership& s) { return s.joined(); })) return;
   catch_up();
   std::exchange(join_, nullptr)->end({});

@@ -39,6 +39,9 @@ class [[nodiscard]] Pending {
 struct Gradient {
   TensorId id;
   ConstTensorView values;  // Row-major, the tensor's number of elements. A mean over the samples.
+  // If given, large values may be sent from where they are, without a copy: `owner` is held as long as they
+  // are read, and until it is let go nobody may write to them. Copied otherwise.
+  std::shared_ptr<const void> owner = {};
 };
 
 struct Parameters {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
+#include <string>
 
 #include "proto/meta.h"
 
@@ -179,6 +181,63 @@ TEST_F(RequestsTest, DeepCompressionSendsTheLargestAndKeepsTheRest) {
   values[0][5] = 0.0f;
   values[0][7] = 9.0f;
   EXPECT_EQ(sent()[7], 10.0f) << "what it had gathered once, and this";
+}
+
+// 1 MiB a message, so that a shard works while more is on its way; of much, at most about 64 of them.
+TEST_F(RequestsTest, MuchIsCutIntoMessages) {
+  constexpr std::size_t kElements = 256 << 10;
+  std::vector<float> one(kElements);  // The same behind all tensors.
+  for (const std::size_t tensors : {8, 200}) {
+    std::vector<TensorSpec> specs;
+    std::vector<Gradient> pushed;
+    std::vector<Parameters> pulled;
+    for (std::uint32_t id = 0; id < tensors; ++id) {
+      specs.push_back({"t" + std::to_string(id), {kElements}});
+      if (id % 2 == 0) pushed.push_back({{id}, one});
+      if (id % 4 != 0) pulled.push_back({{id}, one});
+    }
+    const ShardedLayout many{*core::Layout::create(specs, kElements), 1};
+    const auto parts = make_push_pull(many, *codec(core::CodecKind::kFp32), pushed, 1, pulled);
+    ASSERT_TRUE(parts.ok());
+    if (tensors == 8) {
+      EXPECT_EQ(parts->size(), 8u);
+    } else {
+      EXPECT_GT(parts->size(), 60u);
+      EXPECT_LE(parts->size(), 128u);  // Pieces of 3.9 MiB at most, in whole slices.
+    }
+    std::map<core::SliceId, std::size_t> pushed_in, pulled_in;
+    for (std::size_t i = 0; i < parts->size(); ++i) {
+      for (const auto& record : (*parts)[i].push_pull.push())
+        EXPECT_TRUE(pushed_in.emplace(record.slice(), i).second);
+      for (const Target& target : (*parts)[i].targets) EXPECT_TRUE(pulled_in.emplace(target.slice, i).second);
+    }
+    EXPECT_EQ(pushed_in.size(), pushed.size());
+    EXPECT_EQ(pulled_in.size(), pulled.size());
+    for (const auto& [slice, part] : pulled_in) {
+      if (pushed_in.contains(slice)) {
+        EXPECT_EQ(pushed_in[slice], part) << "a pull comes after its push";
+      }
+    }
+  }
+}
+
+TEST_F(RequestsTest, BigValuesWithAnOwnerAreSentFromWhereTheyAre) {
+  const auto owner = std::make_shared<int>(0);
+  for (Gradient& gradient : gradients) gradient.owner = owner;
+  auto parts = make_push_pull(layout, *codec(core::CodecKind::kFp32), gradients, 1, {});
+  ASSERT_TRUE(parts.ok());
+  const long held = owner.use_count() - 1 - static_cast<long>(gradients.size());
+  EXPECT_EQ(held, 2);  // The two slices of the big one; the small ones are gathered.
+  for (const Part& part : *parts) {
+    for (const auto& [slice, record] : split(part, part.push_pull.push())) {
+      const core::Slice& of = layout.layout().slices()[slice];
+      const auto* from = reinterpret_cast<const std::byte*>(values[of.tensor.value].data() + of.offset);
+      EXPECT_EQ(record.second.view.data() == from, of.elements == kSlice);
+      EXPECT_EQ(float_at(record.second, 0), values[of.tensor.value][0]);
+    }
+  }
+  parts = make_push_pull(layout, *codec(core::CodecKind::kFp16), gradients, 1, {});
+  EXPECT_EQ(owner.use_count() - 1, static_cast<long>(gradients.size()));
 }
 
 // Lengths 3, 4 and 12: 13 in all. Nothing is copied: the scale travels beside the record.
