@@ -1,5 +1,8 @@
 #include "proto/meta.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace isthmus::proto {
 
 Result<std::vector<core::SharedBytes>> split_records(const Message& message,
@@ -31,6 +34,27 @@ Result<std::vector<core::SharedBytes>> split_records(const Message& message,
   }
   if (piece != message.payload.size()) return mismatch();
   return records;
+}
+
+std::vector<core::SharedBytes> join_small(std::vector<core::SharedBytes> pieces) {
+  std::vector<core::SharedBytes> joined;
+  const auto is_small = [](const core::SharedBytes& piece) { return piece.size() < kBigPieceBytes; };
+  for (std::size_t first = 0; first < pieces.size();) {
+    std::size_t bytes = pieces[first].size();
+    std::size_t last = first + 1;
+    while (is_small(pieces[first]) && last < pieces.size() && is_small(pieces[last]) &&
+           bytes + pieces[last].size() <= kJoinedBytes)
+      bytes += pieces[last++].size();
+    if (last == first + 1) {
+      joined.push_back(std::move(pieces[first++]));
+      continue;
+    }
+    core::Buffer buffer(bytes);
+    std::byte* to = buffer.writable().data();
+    for (; first < last; ++first) to = std::ranges::copy(pieces[first].view, to).out;
+    joined.push_back(std::move(buffer).share(bytes));
+  }
+  return joined;
 }
 
 Message make_refusal(std::uint64_t request_id, RefuseReason reason, std::string text) {

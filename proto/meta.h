@@ -37,6 +37,13 @@ Result<Meta> parse_meta(const Message& message) {
 Result<std::vector<core::SharedBytes>> split_records(const Message& message,
                                                      std::span<const std::uint64_t> record_bytes);
 
+// A piece costs both ends some microseconds, however small: smaller ones than kBigPieceBytes that follow one
+// another travel in pieces of at most kJoinedBytes.
+inline constexpr std::size_t kBigPieceBytes = 64 << 10;
+inline constexpr std::size_t kJoinedBytes = 1 << 20;
+// Copies them together; big pieces stay as they are. The records stay the same.
+std::vector<core::SharedBytes> join_small(std::vector<core::SharedBytes> pieces);
+
 Message make_refusal(std::uint64_t request_id, RefuseReason reason, std::string text);
 // The Status that a kRefuse message stands for: kRefused with its text.
 Status refusal_status(const Message& message);

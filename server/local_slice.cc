@@ -1,6 +1,7 @@
 #include "server/local_slice.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "core/check.h"
@@ -8,6 +9,15 @@
 
 namespace isthmus::server {
 namespace {
+
+// What was contributed, where it was received: an fp32 record is the values themselves. Empty: it has to be
+// decoded.
+std::span<const float> values_of(const WorkerContribution& contribution) {
+  const std::span<const std::byte> record = contribution.record.view;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(record.data()) % alignof(float) == 0;
+  if (contribution.codec->id() != compression::CodecId::kFp32 || !aligned) return {};
+  return {reinterpret_cast<const float*>(record.data()), record.size() / sizeof(float)};
+}
 
 // sum = or += weight * what was contributed. A lone whole one needs no zeros first.
 void fold(const WorkerContribution& contribution, float weight, bool first, std::span<float> sum) {
@@ -58,15 +68,22 @@ void LocalSlice::commit_collected(Step step, const Optimizer& optimizer, float l
   ISTHMUS_CHECK(found != collected_.end());
   std::uint64_t samples = 0;
   for (const auto& [worker, contribution] : found->second) samples += contribution.samples;
-  const std::span<float> mean = scratch.first(slice_.elements);
-  bool first = true;
-  for (const auto& [worker, contribution] : found->second) {
-    const float weight =
-        static_cast<float>(static_cast<double>(contribution.scale) *
-                           static_cast<double>(contribution.samples) / static_cast<double>(samples));
-    fold(contribution, weight, std::exchange(first, false), mean);
-  }
+  const auto contributions = std::move(found->second);
   collected_.erase(found);
+  std::span<const float> mean;
+  if (contributions.size() == 1 && contributions.begin()->second.scale == 1.0f)
+    mean = values_of(contributions.begin()->second);
+  if (mean.empty()) {
+    const std::span<float> sum = scratch.first(slice_.elements);
+    bool first = true;
+    for (const auto& [worker, contribution] : contributions) {
+      const float weight =
+          static_cast<float>(static_cast<double>(contribution.scale) *
+                             static_cast<double>(contribution.samples) / static_cast<double>(samples));
+      fold(contribution, weight, std::exchange(first, false), sum);
+    }
+    mean = sum;
+  }
   untold_samples_ += samples;
   skip(step);
   apply(optimizer, mean, learning_rate);

@@ -73,7 +73,8 @@ std::vector<SavedMember> Membership::save() const {
   return saved;
 }
 
-void Membership::restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now) {
+void Membership::restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now,
+                         bool complete) {
   slowest_ = slowest;
   first_join_ = now;
   for (const SavedMember& each : saved) {
@@ -83,6 +84,7 @@ void Membership::restore(Step slowest, const std::vector<SavedMember>& saved, co
     member.finished = slowest;
     member.done = each.done;
   }
+  started_ = complete && done() >= expected_;
 }
 
 std::optional<core::TimePoint> Membership::next_expiry() const {

@@ -55,8 +55,10 @@ class Membership {
 
   // What a restart must not lose: leases are not in it, everybody has to come anew.
   std::vector<SavedMember> save() const;
-  // Workers that were done are not waited for; the others are, as at a start. REQUIRES: nobody has joined.
-  void restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now);
+  // Workers that were done are not waited for; the others are, as at a start. When all were, they may come
+  // back for more steps within the grace, unless the job is `complete`: then the other regions wait for the
+  // last sync and for nobody else. REQUIRES: nobody has joined.
+  void restore(Step slowest, const std::vector<SavedMember>& saved, core::TimePoint now, bool complete);
 
   // What a barrier counts: the living, or the expected ones while the job has not started.
   std::size_t barrier_size() const noexcept;

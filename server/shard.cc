@@ -162,7 +162,8 @@ void Shard::restore(const SavedShard& saved) {
     slices_[i]->restore(saved.slices[i]);
     if (sync_) sync_->restore(i, saved.slices[i]);
   }
-  membership_.restore(saved.clock, saved.members, clock_.now());
+  const std::optional<Step> steps = config_.trainer.stop.steps;
+  membership_.restore(saved.clock, saved.members, clock_.now(), steps && saved.clock >= *steps);
   commits_ = saved.commits;
   samples_ = saved.samples;
   initialized_ = true;

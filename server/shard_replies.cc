@@ -94,6 +94,7 @@ bool Shard::answer_push_pull(const Parked& parked) {
     reply.add_versions(slice.version());
     message.payload.push_back(record);
   }
+  message.payload = proto::join_small(std::move(message.payload));
   message.kind = proto::Kind::kPushPullReply;
   message.request_id = parked.request_id;
   message.meta = reply.SerializeAsString();
@@ -173,6 +174,7 @@ void Shard::send_values(const Parked& parked, const std::vector<core::VersionedF
     record->set_codec(static_cast<std::uint32_t>(compression::CodecId::kFp32));
     message.payload.push_back({values[i], bytes});
   }
+  message.payload = proto::join_small(std::move(message.payload));
   message.kind = proto::Kind::kSnapshotReply;
   message.request_id = parked.request_id;
   message.meta = reply.SerializeAsString();

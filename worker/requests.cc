@@ -7,13 +7,11 @@
 
 #include "core/bytes.h"
 #include "core/random.h"
+#include "proto/meta.h"
 #include "worker/clipping.h"
 
 namespace isthmus::worker {
 namespace {
-
-constexpr std::size_t kBigRecordBytes = 64u << 10;
-constexpr std::size_t kPieceBytes = 1u << 20;  // Of small records together.
 
 // A shard's share travels in messages of about this size, so that it is decoded, folded and answered while
 // more of it is on its way; in at most so many, since each has its cost at both ends.
@@ -73,7 +71,7 @@ std::size_t encode_one(const Source& source, const compression::CodecState& draw
   return bytes;
 }
 
-bool is_small(const Source& source) { return source.most_bytes() < kBigRecordBytes; }
+bool is_small(const Source& source) { return source.most_bytes() < proto::kBigPieceBytes; }
 
 // An fp32 record is the values themselves.
 bool needs_no_copy(const Source& source) {
@@ -93,7 +91,7 @@ Encoded encode(std::span<const Source> sources, const compression::CodecState& d
     std::size_t bytes = sources[first].most_bytes();
     std::size_t last = first + 1;
     while (last < sources.size() && is_small(sources[first]) && is_small(sources[last]) &&
-           bytes + sources[last].most_bytes() <= kPieceBytes)
+           bytes + sources[last].most_bytes() <= proto::kJoinedBytes)
       bytes += sources[last++].most_bytes();
     core::Buffer piece(bytes);
     std::size_t used = 0;

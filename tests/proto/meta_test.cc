@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+#include <vector>
+
 namespace isthmus::proto {
 namespace {
 
@@ -57,6 +61,37 @@ TEST(MetaTest, AHostileLayoutIsAStatus) {
   tensor->set_name("a");
   tensor->add_shape(1ull << 39);
   EXPECT_EQ(from_table(table).status().code(), ErrorCode::kProtocol);
+}
+
+TEST(MetaTest, SmallPiecesTravelTogether) {
+  std::vector<core::SharedBytes> pieces;
+  std::string all;
+  std::vector<std::uint64_t> sizes;
+  const auto add = [&](std::size_t bytes) {
+    const std::string text(bytes, static_cast<char>('a' + pieces.size() % 26));
+    all += text;
+    sizes.push_back(bytes);
+    pieces.push_back(core::copy_bytes(std::as_bytes(std::span(text))));
+  };
+  for (int i = 0; i < 40; ++i) add(50'000);  // 20 of them are the most that fit into 1 MiB.
+  add(65'536);
+  add(3);
+  add(70'000);
+  add(0);
+  add(5);
+  const std::byte* const big = pieces[40].view.data();
+  const std::byte* const alone = pieces[41].view.data();
+  const auto joined = join_small(pieces);
+  std::vector<std::size_t> joined_sizes;
+  for (const auto& piece : joined) joined_sizes.push_back(piece.size());
+  EXPECT_EQ(joined_sizes, (std::vector<std::size_t>{1'000'000, 1'000'000, 65'536, 3, 70'000, 5}));
+  EXPECT_EQ(joined[2].view.data(), big);  // Not copied.
+  EXPECT_EQ(joined[3].view.data(), alone);
+  std::string together;
+  for (const auto& piece : joined)
+    together.append(reinterpret_cast<const char*>(piece.view.data()), piece.size());
+  EXPECT_EQ(together, all);
+  EXPECT_TRUE(split_records({Kind::kPushPull, 0, "", joined}, sizes).ok());
 }
 
 }  // namespace

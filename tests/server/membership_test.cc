@@ -213,7 +213,7 @@ TEST(MembershipTest, ARestartKeepsClocksAndWhoWasDone) {
 
 TEST(MembershipTest, AfterARestartTheOthersAreWaitedForAndBeginWhereTheyWere) {
   Membership members = membership(2);
-  members.restore(40, {{0, 7, false}, {1, 8, false}}, at(100));
+  members.restore(40, {{0, 7, false}, {1, 8, false}}, at(100), false);
   EXPECT_EQ(members.slowest(), 40u);
   EXPECT_EQ(members.join(0, 6, peer(0), at(101)), nullptr);  // An earlier life.
   EXPECT_EQ(members.join(0, 7, peer(0), at(101))->finished, 40u);
@@ -224,7 +224,7 @@ TEST(MembershipTest, AfterARestartTheOthersAreWaitedForAndBeginWhereTheyWere) {
 
 TEST(MembershipTest, AfterARestartWhoWasDoneIsNotWaitedFor) {
   Membership members = membership(3);
-  members.restore(40, {{0, 7, true}, {1, 7, false}, {2, 7, true}}, at(100));
+  members.restore(40, {{0, 7, true}, {1, 7, false}, {2, 7, true}}, at(100), false);
   members.join(1, 7, peer(1), at(101));
   EXPECT_TRUE(members.started());
   EXPECT_EQ(members.barrier_size(), 1u);
@@ -235,18 +235,28 @@ TEST(MembershipTest, AfterARestartWhoWasDoneIsNotWaitedFor) {
 
 TEST(MembershipTest, AJobThatHadEndedEndsAgainUnlessSomebodyComesBack) {
   Membership members = membership(2);
-  members.restore(40, {{0, 7, true}, {1, 7, true}}, at(100));
+  members.restore(40, {{0, 7, true}, {1, 7, true}}, at(100), false);
   EXPECT_FALSE(members.all_done());
   EXPECT_EQ(members.next_expiry(), at(130));
   members.expire(at(130));
   EXPECT_TRUE(members.all_done());
 
   Membership resumed = membership(2);
-  resumed.restore(40, {{0, 7, true}, {1, 7, true}}, at(100));
+  resumed.restore(40, {{0, 7, true}, {1, 7, true}}, at(100), false);
   resumed.join(0, 8, peer(0), at(101));
   EXPECT_FALSE(resumed.started());  // The other one comes too.
   resumed.join(1, 8, peer(1), at(102));
   EXPECT_TRUE(resumed.started());
+}
+
+TEST(MembershipTest, AfterARestartACompleteJobEndsAtOnce) {
+  Membership members = membership(2);
+  members.restore(40, {{0, 7, true}, {1, 7, true}}, at(100), true);
+  EXPECT_TRUE(members.all_done());
+
+  Membership others = membership(2);  // One of them was not done.
+  others.restore(40, {{0, 7, true}, {1, 7, false}}, at(100), true);
+  EXPECT_FALSE(others.started());
 }
 
 }  // namespace
