@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "core/memory.h"
 
 namespace {
 
@@ -25,7 +24,6 @@ constexpr isthmus::apps::Command kCommands[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  isthmus::core::keep_freed_memory();
   // A peer or a reader of our output that has gone is an error of that call, not the end of the process.
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);

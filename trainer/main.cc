@@ -2,13 +2,11 @@
 // `isthmus evaluate` and `isthmus train` run it; it is a program of its own because libtorch takes a second
 // to load and 160 MB.
 
-#include "core/memory.h"
 #include "trainer/program.h"
 #include "trainer/torch_workload.h"
 
 int main(int argc, char** argv) {
   using namespace isthmus;
-  core::keep_freed_memory();
   return trainer::run_program(std::vector<std::string>(argv + 1, argv + argc),
                               [](const core::JobConfig& config, models::WorkerPlace place,
                                  const std::stop_token&) -> Result<std::unique_ptr<models::Workload>> {
