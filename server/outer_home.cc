@@ -59,6 +59,8 @@ std::optional<OuterHome::Outgoing> OuterHome::join(std::uint32_t region, std::ui
   Peer born;
   born.received = born.folded = {incarnation, 0};
   born.weight = peer.weight;
+  // What it may still do, once all have ended, is not waited for: it lost nothing that it had told.
+  born.final_folded = finished_ && peer.final_folded;
   born.codec_state = {.key = core::mix_key(key_, region, 0), .records = peer.codec_state.records};
   peer = std::move(born);
   if (!initialized()) return std::nullopt;
@@ -220,6 +222,7 @@ OuterHome::Outgoing OuterHome::tell_reset(std::uint32_t region) {
   Reset reset{.id = id_,
               .folded = peer.folded,
               .final = finished_,
+              .all_told = peer.final_folded,
               .values = {global_, std::as_bytes(values_of(global_))}};
   peer.view = global_;
   peer.view_id = id_;

@@ -60,6 +60,7 @@ struct Reset {
   AnchorId id;
   ContributionId folded;
   bool final = false;        // All regions have ended: these are the job's parameters.
+  bool all_told = false;     // The receiver's final contribution is in it.
   core::SharedBytes values;  // fp32, every element.
 };
 

@@ -48,7 +48,7 @@ struct RegionSync::State {
   AnchorId least_anchor;                          // After a restart: what the home had told us before it.
   bool has_anchor = false;                        // Counted in slices_without_anchor_.
   bool final_applied = false;
-  bool final_without_us = false;  // Our last contribution came too late for it.
+  bool final_without_us = false;  // Our last contribution is not in it: it came too late.
 };
 
 RegionSync::RegionSync(const core::JobConfig& config, std::uint32_t region, std::uint64_t incarnation,
@@ -216,7 +216,7 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
   if (from.region != state.home_region) return {ErrorCode::kProtocol, "the sender is not the slice's home"};
   Step clock = 0;
   bool final = false;
-  bool all_told = true;
+  bool all_told = false;
   Result<OuterRegion::Outcome> outcome = OuterRegion::Outcome::kIgnored;
   if (message.kind == proto::Kind::kGlobalDelta) {
     const auto delta = to_global_delta(message, clock);
@@ -235,8 +235,7 @@ Status RegionSync::receive_as_region(State& state, wan::Peer from, const proto::
                                       " has begun anew, but this server goes on from a checkpoint: give both "
                                       "their checkpoints (checkpoint.directory), or neither"};
     final = reset->final;
-    all_told = state.region.final_started() &&
-               !(state.region.in_flight() && reset->folded < state.region.in_flight()->id);
+    all_told = reset->all_told;
     outcome = state.region.apply(*reset, state.local.parameters());
   } else if (message.kind == proto::Kind::kRefuse) {
     if (!state.region.has_anchor()) return {ErrorCode::kProtocol, "unexpected Refuse"};
@@ -266,6 +265,7 @@ void RegionSync::applied(State& state, OuterRegion::Outcome outcome, bool final)
   note_anchor(state);
   state.local.changed();
   state.final_applied |= final;
+  all_ended_ |= final;
   counters_.newest_round = std::max(counters_.newest_round, state.region.anchor_id().round);
   const Step slowest = table_.slowest_other();
   if (slowest == wan::kFinishedClock || draining_) return;
@@ -407,10 +407,14 @@ void RegionSync::drain(core::TimePoint now) {
   advance(clock_, now);
 }
 
+bool RegionSync::began(const State& state) const {
+  return state.home ? state.home->initialized() : state.region.has_anchor() || state.least_anchor.epoch > 0;
+}
+
 bool RegionSync::done(const State& state, core::TimePoint now) const {
   const core::Duration grace = config_.limits.operation_timeout;
+  if (!began(state)) return true;
   if (!state.home) return state.final_applied || table_.region_lost(state.home_region, now, grace);
-  if (!state.home->initialized()) return true;  // The job ended before it began.
   if (!state.home->finished()) return false;
   for (std::uint32_t r = 0; r < config_.regions.size(); ++r) {
     if (r != region_ && !state.home->final_acknowledged(r) && !table_.region_lost(r, now, grace))
@@ -420,10 +424,11 @@ bool RegionSync::done(const State& state, core::TimePoint now) const {
 }
 
 bool RegionSync::was_without(const State& state, std::uint32_t region) const {
+  if (!began(state)) return false;
   if (!state.home)
     return (region == state.home_region && !state.final_applied) ||
            (region == region_ && state.final_without_us);
-  if (region == region_ || !state.home->initialized()) return false;
+  if (region == region_) return false;
   Flags only(config_.regions.size());
   only[region] = true;
   return !state.home->all_final(only) || !state.home->final_acknowledged(region);

@@ -82,6 +82,8 @@ class RegionSync {
   // and whoever we are home to has them too, or is lost.
   void drain(core::TimePoint now);
   bool draining() const noexcept { return draining_; }
+  // A home said that all regions have ended. One that restarted, or was out of reach, may not have known.
+  bool all_ended() const noexcept { return all_ended_; }
   // Nothing until it is done; then the regions that it was done without, which should be none.
   std::optional<std::vector<std::uint32_t>> drained(core::TimePoint now) const;
 
@@ -109,6 +111,8 @@ class RegionSync {
   void close_round(State& state);
   bool due(const State& state) const;
   bool takes_part(const State& state, std::uint32_t region) const;
+  // False while the job's initial values have not come: a job that ends before has nothing to bring together.
+  bool began(const State& state) const;
   bool done(const State& state, core::TimePoint now) const;
   // REQUIRES: done().
   bool was_without(const State& state, std::uint32_t region) const;
@@ -129,6 +133,7 @@ class RegionSync {
   Step clock_ = 0;
   std::size_t slices_without_anchor_ = 0;
   bool draining_ = false;
+  bool all_ended_ = false;
   SyncCounters counters_;
 };
 

@@ -223,10 +223,11 @@ void Shard::tick() {
   if (membership_.started() && !training_since_) training_since_ = now;
   const auto& time = config_.trainer.stop.time;
   if (time && training_since_ && now - *training_since_ >= *time) stop_training_ = true;
+  if (sync_ && sync_->all_ended()) stop_training_ = true;
   if (!draining_ && (membership_.all_done() ||
                      (stop_training_.load(std::memory_order_acquire) && membership_.living() == 0)))
     begin_drain();
-  if (sync_ && ready()) sync_->advance(membership_.slowest(), now);
+  if (sync_ && (ready() || draining_)) sync_->advance(membership_.slowest(), now);
   capture_anchors();
   check_drained();
   capture_if_due();
@@ -245,12 +246,13 @@ void Shard::begin_drain() {
             " steps; the last sync begins");
   update_clock();
   if (sync_) (void)capture();  // A restart must not wait for workers that are done.
-  if (sync_ && ready()) sync_->drain(clock_.now());
+  // Also while it waits for its anchors: after a restart the others wait for its last word.
+  if (sync_) sync_->drain(clock_.now());
 }
 
 void Shard::check_drained() {
   if (!draining_ || drained_) return;
-  if (sync_ && ready()) {
+  if (sync_) {
     auto without = sync_->drained(clock_.now());
     if (!without) return;
     last_sync_without_ = *std::move(without);

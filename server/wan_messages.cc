@@ -73,6 +73,7 @@ proto::Message to_message(core::SliceId slice, const Reset& reset, std::uint32_t
   put(meta.mutable_folded(), reset.folded, receiver);
   meta.set_clock(clock);
   meta.set_final(reset.final);
+  meta.set_all_told(reset.all_told);
   return with_record(proto::Kind::kReset, slice, meta, reset.values);
 }
 
@@ -126,7 +127,7 @@ Result<Reset> to_reset(const proto::Message& message, Step& clock) {
   clock = meta->clock();
   auto record = record_of(message);
   if (!record.ok()) return record.status();
-  return Reset{get(meta->id()), get(meta->folded()), meta->final(), *std::move(record)};
+  return Reset{get(meta->id()), get(meta->folded()), meta->final(), meta->all_told(), *std::move(record)};
 }
 
 Result<GlobalDeltaAck> to_ack(const proto::Message& message) {

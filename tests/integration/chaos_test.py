@@ -6,6 +6,7 @@
 import os
 import random
 import signal
+import subprocess
 import unittest
 
 import environment
@@ -32,7 +33,7 @@ def kill_and_wait(train, kills, period, choose):
             continue
         try:
             train.wait(timeout=period)
-        except Exception:  # The period is over.
+        except subprocess.TimeoutExpired:
             pass
     return killed
 
@@ -93,6 +94,30 @@ class ChaosTest(unittest.TestCase):
             # What came after a checkpoint of one second may be lost each time, and no more.
             self.assertGreater(min(values), 2 * steps - killed * 2 * 400)
             self.assertEqual(summary["max_replica_difference"], 0.0)
+
+    def test_a_kill_while_the_job_ends(self):
+        """Workers that are done are gone, and a server's checkpoint may be from before that."""
+        sections = {
+            "commit": "{ policy: bsp }",
+            "trainer": "{ model: synthetic, synthetic: { tensors: 4, elements: 16384, gradient: -1, step_time: 5ms }, "
+                       "stop: { steps: 100 } }",
+            "checkpoint": "{ every: 300ms }",
+        }
+        killed = 0
+        for attempt in range(max(4, KILLS // 4)):
+            # The last sync, of 256 KiB each way, takes half a second.
+            with self.subTest(attempt=attempt), job.Job(sections=sections, emulate="rate: 4Mbps, rtt: 80ms") as run:
+                train = run.start_train("--quiet")
+                run.wait_status(lambda status: status["step"] and status["step"] >= 60)
+                try:  # Some moment of the end: which does not matter, so that its length may not either.
+                    train.wait(timeout=self.random.uniform(0, 1))
+                except subprocess.TimeoutExpired:
+                    pass
+                killed += kill_and_wait(train, self.random.choice([1, 2]), 0.3, self.random.choice)
+                summary = job.finish(train)
+                self.assertEqual(summary["status"], "ok")
+                self.assertEqual(summary["max_replica_difference"], 0.0)
+        self.assertGreater(killed, 0)
 
 
 if __name__ == "__main__":

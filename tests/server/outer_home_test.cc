@@ -465,6 +465,30 @@ TEST(OuterHomeTest, TheEnd) {
   EXPECT_EQ(job.global(), all(8));
 }
 
+// It goes back to a checkpoint, but what it had told is in the job's parameters: nothing of it is lost.
+TEST(OuterHomeTest, ALifeThatBeginsAfterTheEndIsNotAskedForMore) {
+  Job job(2);
+  const bool one[] = {false, true}, self[] = {true, false};
+  Contribution final = told(1, 1, 3);
+  final.final = true;
+  job.accept(0, final);
+  job.accept(1, final);
+  job.close({1, 1});
+  job->finish();
+  const auto end = job->join(1, 2);
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(reset_of(*end).final);
+  EXPECT_TRUE(reset_of(*end).all_told);
+  EXPECT_TRUE(job->all_final(one));
+
+  Job without(2);
+  without.accept(0, final);
+  without.close({1, 0});
+  ASSERT_TRUE(without->all_final(self));
+  without->finish();
+  EXPECT_FALSE(reset_of(*without->join(1, 2)).all_told) << "what it had to tell is not in it";
+}
+
 TEST(OuterHomeTest, ANewLifeHasToEndItself) {
   Job job(2);
   const bool one[] = {false, true};

@@ -92,6 +92,8 @@ TEST_F(RegionSyncDrainTest, TheLastSyncDoesWithoutARegionThatIsLost) {
 
   regions().connect(kA, kC);
   regions().connect(kB, kC);
+  regions().settle();
+  EXPECT_TRUE(regions().sync(2).all_ended());
   regions().drain(2);
   regions().settle();
   ASSERT_TRUE(regions().drained(2));

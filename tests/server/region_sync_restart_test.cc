@@ -54,6 +54,34 @@ TEST_F(RegionSyncRestartTest, AHomeGoesOnFromItsCheckpointAndTakesTheOthersAlong
   expect_agreement(2);  // ... and the next counts once.
 }
 
+// The checkpoint is from before the end, its workers are gone, and everybody else is waiting to go.
+TEST_F(RegionSyncRestartTest, ARegionThatRestartsAfterTheLastSyncEndsWithTheOthers) {
+  start(two_regions());
+  regions().step(0, -1), regions().step(1, -1);
+  regions().settle();
+  const auto saved = save(1);
+  regions().step(0, -2), regions().step(1, -4);
+  for (const std::uint32_t region : {0, 1}) regions().drain(region);
+  regions().tick(1);
+  const Regions::Packet told = regions().packets.back();
+  ASSERT_EQ(told.to.region, 0u);
+  ASSERT_TRUE(regions().receive(told).ok());
+  regions().tick(0);
+  ASSERT_EQ(regions().value(0), 1.0f + 3.0f);
+  restart(1, saved);
+  EXPECT_FALSE(regions().sync(1).all_ended());
+  regions().connect(kA, kB);
+  regions().settle();
+  EXPECT_TRUE(regions().sync(1).all_ended()) << "nobody is left to train with";
+  regions().drain(1);
+  regions().settle();
+  for (const std::uint32_t region : {0, 1}) {
+    ASSERT_TRUE(regions().drained(region));
+    EXPECT_TRUE(regions().last_sync_without(region).empty()) << region;
+  }
+  EXPECT_TRUE(regions().same_bits(0, 1));
+}
+
 TEST_F(RegionSyncRestartTest, WhatTheHomeHasNotFoldedIsToldAgain) {
   start(two_regions());
   regions().step(0, -1), regions().step(1, -1);

@@ -350,7 +350,7 @@ TEST_F(RegionSyncTest, WhatAPeerMayNotSayIsRefusedAndChangesNothing) {
   const std::vector<float> ones(4, 1.0f);
   const core::SharedBytes record = core::copy_bytes(std::as_bytes(std::span(ones)));
   const Contribution contribution{{200, 1}, {1, 0}, 1, false, 1, record};
-  const Reset reset{{1, 7}, {}, false, record};
+  const Reset reset{{1, 7}, {}, false, false, record};
 
   const core::SliceId of_b = slice_where([&](core::SliceId s) { return directory.home_of(s) == 1; });
   const core::SliceId of_c = slice_where([&](core::SliceId s) { return directory.home_of(s) == 2; });

@@ -221,7 +221,7 @@ class ShardWithPeerTest : public ShardTest {
     ASSERT_TRUE(shard_->mailbox().try_push(event));
   }
   Reset reset(std::uint64_t round, float value, bool final = false) {
-    return {{1, round}, {100, 0}, final, record_of(std::vector<float>(4, value))};
+    return {{1, round}, {100, 0}, final, final, record_of(std::vector<float>(4, value))};
   }
   // A worker that has joined, and the peer's initial values of 5 beside our own of 1.
   RawWorker start() {
@@ -359,6 +359,48 @@ TEST_F(ShardWithPeerTest, TheLastSyncWaitsForTheOtherRegion) {
   EXPECT_EQ(final.values.at(of_them_)[0], 9.0f);
   EXPECT_EQ(final.values.at(of_us_)[0], reinterpret_cast<const float*>(last->values.view.data())[0]);
   EXPECT_EQ(final.values.at(of_us_)[0], 0.0f) << "the mean of our 2 and their 0";
+}
+
+// Its workers are done and gone: it ends without them, but not without what the other region waits for.
+TEST_F(ShardWithPeerTest, RestartedInTheLastSyncItHasItsLastWordOnceItsAnchorsAreHere) {
+  config_.checkpoint = core::CheckpointConfig{.directory = "", .every_steps = 1000};
+  config_.trainer.stop.steps = 1;
+  {
+    RawWorker worker = start();
+    (void)worker.reply(worker.ask_push_pull(0, 1, both(2)));
+    (void)worker.reply(worker.ask_next_step(1));
+    (void)worker.ask_leave(true, true);
+    to_restore_ = host_->wait_for_captured(2);
+    ASSERT_TRUE(to_restore_);
+    stop();
+  }
+  run_shard();
+  host_->propose(layout_);  // The checkpoint's.
+  RawWorker observer = connect(9);
+  EXPECT_TRUE(eventually(observer, [](const proto::StatusReply& status) {
+    return status.shard().phase() == proto::PHASE_DRAINING;
+  }));
+  link_up();
+  receive(to_message(of_them_, reset(3, 5), 0, 0));
+  std::optional<Contribution> last;
+  for (std::size_t seen = 0; !last && host_->wait_for_sent(seen + 1); ++seen) {
+    const proto::Message message = host_->sent()[seen].message;
+    Step clock = 0;
+    if (message.kind == Kind::kContribution) last = *to_contribution(message, clock);
+  }
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->final);
+  EXPECT_EQ(last->base, (AnchorId{1, 3}));
+}
+
+// The home's last word ends training for a region that had no part in the end: it was out of reach, or has
+// gone back to a checkpoint of before.
+TEST_F(ShardWithPeerTest, TheJobsParametersEndTrainingHereToo) {
+  RawWorker worker = start();
+  receive(to_message(of_them_, reset(1, 9, true), 0, 0));
+  (void)worker.reply(worker.ask_push_pull(0, 1, both(2)));
+  const auto going_on = worker.reply(worker.ask_next_step(1));
+  EXPECT_TRUE(proto::parse_meta<proto::NextStepReply>(going_on)->stop());
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Contribution contribution() {
   return {{0xA000000000000001, 2}, {3, 4}, 0xB000000000000005, true, 6, bytes_of("record")};
 }
 GlobalDelta global_delta() { return {{1, 2}, {3, 4}, {5, 6}, 0xC000000000000007, 8, bytes_of("record")}; }
-Reset reset() { return {{1, 2}, {3, 4}, true, bytes_of("values")}; }
+Reset reset() { return {{1, 2}, {3, 4}, true, true, bytes_of("values")}; }
 
 TEST(WanMessagesTest, AContributionComesAsItWasSent) {
   const Contribution sent = contribution();
@@ -78,7 +78,11 @@ TEST(WanMessagesTest, AResetComesAsItWasSent) {
   EXPECT_EQ(got->id, sent.id);
   EXPECT_EQ(got->folded, sent.folded);
   EXPECT_TRUE(got->final);
+  EXPECT_TRUE(got->all_told);
   EXPECT_EQ(text_of(got->values), "values");
+  Reset other = sent;
+  other.all_told = false;
+  EXPECT_FALSE(to_reset(to_message(7, other, 9, 99), clock)->all_told);
 }
 
 TEST(WanMessagesTest, AnAckAndAResetRequestSayWhatTheRegionHas) {
