@@ -97,6 +97,14 @@ void check_regions(const JobConfig& config, Problems& problems) {
   }
 }
 
+void check_commit(const CommitConfig& commit, Problems& problems) {
+  if (commit.policy == CommitPolicyKind::kDssp && commit.most_staleness < commit.staleness) {
+    problems.push_back({"commit.most_staleness", exact_count(commit.most_staleness, "steps") +
+                                                     " is below 'staleness: " +
+                                                     exact_count(commit.staleness, "steps") + "'; raise it"});
+  }
+}
+
 void check_sync(const SyncConfig& sync, Problems& problems) {
   if (sync.strategy == SyncStrategy::kLockstep &&
       (sync.every_steps == 0 || sync.every_time != Duration::zero())) {
@@ -165,6 +173,7 @@ void check_trainer(const TrainerConfig& trainer, Problems& problems) {
 std::vector<ConfigProblem> find_problems(const JobConfig& config) {
   Problems problems;
   check_regions(config, problems);
+  check_commit(config.commit, problems);
   check_sync(config.sync, problems);
   check_links(config.links, problems);
   check_trainer(config.trainer, problems);

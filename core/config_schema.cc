@@ -45,13 +45,15 @@ void visit_region(ConfigFields& f, RegionConfig& region) {
 
 void visit_commit(ConfigFields& f, CommitConfig& commit) {
   f.choice("policy", commit.policy);
-  if (f.applies("staleness", commit.policy == CommitPolicyKind::kSsp, "policy: ssp")) {
+  const bool dynamic = commit.policy == CommitPolicyKind::kDssp;
+  if (f.applies("staleness", dynamic || commit.policy == CommitPolicyKind::kSsp, "policy: ssp or dssp"))
     f.count("staleness", commit.staleness, {{0, kMaxStaleness}, "steps"});
-  }
+  if (f.applies("most_staleness", dynamic, "policy: dssp"))
+    f.count("most_staleness", commit.most_staleness, {{0, kMaxStaleness}, "steps"});
   const bool at_once = commit.policy != CommitPolicyKind::kBsp;
-  if (f.applies("least_weight", at_once, "policy: ssp or async"))
+  if (f.applies("least_weight", at_once, "policy: ssp, dssp or async"))
     f.share("least_weight", commit.least_weight, {1e-6, 1.0});
-  if (f.applies("compensation", at_once, "policy: ssp or async")) {
+  if (f.applies("compensation", at_once, "policy: ssp, dssp or async")) {
     f.maybe("compensation", commit.compensation, [&](CompensationConfig& compensation) {
       f.map("compensation", [&] {
         f.number("lambda", compensation.lambda, {kTiny, 1000.0f});

@@ -40,7 +40,7 @@ constexpr std::size_t index(E value) {
   return static_cast<std::size_t>(value);
 }
 
-constexpr std::string_view kPolicies[] = {"bsp", "ssp", "async"};
+constexpr std::string_view kPolicies[] = {"bsp", "ssp", "dssp", "async"};
 constexpr std::string_view kOptimizers[] = {"sgd",  "momentum", "nesterov", "adagrad",
                                             "adam", "adamw",    "yogi",     "lamb"};
 constexpr std::string_view kSchedules[] = {"constant", "linear", "cosine", "step", "inverse_sqrt"};

@@ -49,7 +49,7 @@ struct RegionConfig {
   std::uint32_t shards() const;  // Of all its servers together.
 };
 
-enum class CommitPolicyKind { kBsp, kSsp, kAsync };
+enum class CommitPolicyKind { kBsp, kSsp, kDssp, kAsync };
 // Delay compensation: what a gradient would have been at the parameters as they are now.
 struct CompensationConfig {
   float lambda = 0.04f;   // How much of the second-order term.
@@ -58,9 +58,10 @@ struct CompensationConfig {
 };
 struct CommitConfig {
   CommitPolicyKind policy = CommitPolicyKind::kBsp;
-  Step staleness = 3;         // ssp: how far a worker may be ahead. [0, 2^32)
-  double least_weight = 1.0;  // ssp, async: a gradient t commits old counts 1 / t, but this at least. (0, 1]
-  std::optional<CompensationConfig> compensation = {};  // ssp, async
+  Step staleness = 3;         // ssp, dssp: how far a worker may be ahead. [0, 2^32)
+  Step most_staleness = 15;   // dssp: and how far where that saves it waiting. At least `staleness`.
+  double least_weight = 1.0;  // Not bsp: a gradient t commits old counts 1 / t, but this at least. (0, 1]
+  std::optional<CompensationConfig> compensation = {};  // Not bsp.
   Duration lease = std::chrono::seconds(10);            // A silent worker is dropped after this.
 };
 

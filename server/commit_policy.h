@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
+#include "core/clock.h"
 #include "core/job_config.h"
 #include "isthmus/tensor.h"
 
@@ -14,7 +16,14 @@ namespace isthmus::server {
 
 // bsp folds a step when all living workers have sent theirs, and nobody starts the next one before.
 // ssp folds at once; a worker may be `staleness` steps ahead of the slowest (Ho et al., NIPS 2013).
+// dssp is ssp, but the fastest may run on beyond it where that shortens its wait (Zhao et al., ICDCS 2019).
 // async folds at once and holds nobody back.
+// How fast a worker is, by its last two finished steps.
+struct Pace {
+  std::optional<core::TimePoint> last;  // When it finished the newest.
+  core::Duration step_time{};           // 0: not known yet.
+};
+
 class CommitPolicy {
  public:
   virtual ~CommitPolicy() = default;
@@ -24,6 +33,10 @@ class CommitPolicy {
 
   // May a worker that has finished `finished` steps go on while the slowest has finished `slowest`?
   virtual bool may_proceed(Step finished, Step slowest) const noexcept = 0;
+
+  // How many steps more the fastest worker may take, when it may not proceed, before it waits; `ahead` is
+  // how many it is in front of the slowest.
+  virtual Step grant(const Pace& fastest, const Pace& slowest, Step ahead) const noexcept;
 
   // True: contributions of one step are collected, and folded in the order of their workers.
   virtual bool collects() const noexcept = 0;

@@ -43,8 +43,13 @@ Member* Membership::renew(const std::string& peer, core::TimePoint now) {
   return &member;
 }
 
-void Membership::finish_step(Member& member, Step finished) {
-  member.finished = std::max(member.finished, finished);
+void Membership::finish_step(Member& member, Step finished, core::TimePoint now) {
+  if (finished > member.finished) {
+    const auto steps = static_cast<std::int64_t>(finished - member.finished);
+    if (member.pace.last) member.pace.step_time = (now - *member.pace.last) / steps;
+    member.pace.last = now;
+    member.finished = finished;
+  }
   update();
 }
 
@@ -94,6 +99,24 @@ std::optional<core::TimePoint> Membership::next_expiry() const {
     if (member.living && (!next || member.heard + lease_ < *next)) next = member.heard + lease_;
   }
   return next;
+}
+
+const Member* Membership::last() const noexcept {
+  const Member* last = nullptr;
+  for (const auto& [worker, member] : members_) {
+    if (!member.living) continue;
+    const bool behind = last != nullptr &&
+                        (member.finished < last->finished ||
+                         (member.finished == last->finished && member.pace.step_time > last->pace.step_time));
+    if (last == nullptr || behind) last = &member;
+  }
+  return last;
+}
+
+bool Membership::leads(const Member& member) const noexcept {
+  return std::none_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    return entry.second.living && entry.second.finished > member.finished;
+  });
 }
 
 std::size_t Membership::living() const noexcept {

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/job_config.h"
 #include "isthmus/tensor.h"
+#include "server/commit_policy.h"
 #include "server/saved_state.h"
 
 namespace isthmus::server {
@@ -30,6 +31,8 @@ struct Member {
   bool done = false;    // Completed its part of the job.
   std::uint64_t refused = 0;
   Step counted = 0;  // The samples of the steps before it are.
+  Pace pace = {};
+  Step may_run_to = 0;  // Steps: granted by the commit policy beyond its usual bound.
 };
 
 class Membership {
@@ -46,7 +49,7 @@ class Membership {
   Member* renew(const std::string& peer, core::TimePoint now);
 
   // REQUIRES: `member` is living. finished only grows.
-  void finish_step(Member& member, Step finished);
+  void finish_step(Member& member, Step finished, core::TimePoint now);
   void leave(Member& member, bool done);
 
   // Ends leases that are over; returns the workers that were dropped.
@@ -67,6 +70,11 @@ class Membership {
   bool started() const noexcept { return started_; }
   // All who started have left, at least one of them because it was done.
   bool all_done() const noexcept;
+
+  // Whom the others wait for: of those that have finished least, the slowest. nullptr: nobody lives.
+  const Member* last() const noexcept;
+  // Nobody who lives has finished more.
+  bool leads(const Member& member) const noexcept;
 
   // Steps finished by the slowest living worker; the last known when nobody lives.
   Step slowest() const noexcept { return slowest_; }

@@ -175,6 +175,7 @@ class Shard {
   // What a codec said of a record; kInvalidArgument for what is one, but not finite.
   static Status explain(Status status, const compression::Codec& codec, std::size_t bytes,
                         std::size_t elements);
+  void grant_more(Member& member);
   void contribute(Member& member, Step step, std::vector<PushRecord> records);
   void commit_ready_steps();
   void commit_step(LocalSlice& slice, Step step);

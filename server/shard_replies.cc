@@ -57,7 +57,10 @@ bool Shard::try_answer(Parked& parked) {
     case proto::Kind::kNextStep: {
       proto::NextStepReply reply;
       reply.set_stop(stop_training_.load(std::memory_order_acquire));
-      bool go = policy_->may_proceed(parked.step, membership_.slowest()) && membership_.started();
+      const auto member = membership_.members().find(parked.worker);
+      const bool granted = member != membership_.members().end() && parked.step < member->second.may_run_to;
+      bool go = granted || policy_->may_proceed(parked.step, membership_.slowest());
+      go = go && membership_.started();
       go = go && !(sync_ && sync_->halted(membership_.slowest()));
       for (std::size_t i = 0; go && i < slices_.size(); ++i) go = settled(i);
       if (!go && !reply.stop()) return false;

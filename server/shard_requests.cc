@@ -207,7 +207,8 @@ void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& 
     return refuse(
         peer, message.request_id, proto::REFUSE_BAD_REQUEST,
         "step " + std::to_string(meta->step()) + " does not follow " + std::to_string(member->finished));
-  membership_.finish_step(*member, meta->step());
+  membership_.finish_step(*member, meta->step(), clock_.now());
+  grant_more(*member);
   Parked parked;
   parked.peer = peer;
   parked.kind = message.kind;
@@ -215,6 +216,15 @@ void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& 
   parked.worker = member->worker;
   parked.step = meta->step();
   park(std::move(parked));
+}
+
+// Decided once a step: the times that it is decided by are those of this moment.
+void Shard::grant_more(Member& member) {
+  const Member* last = membership_.last();
+  if (last == nullptr || policy_->may_proceed(member.finished, membership_.slowest())) return;
+  if (member.finished < member.may_run_to || !membership_.leads(member)) return;
+  member.may_run_to =
+      member.finished + policy_->grant(member.pace, last->pace, member.finished - last->finished);
 }
 
 void Shard::on_leave(const transport::PeerName& peer, const proto::Message& message) {

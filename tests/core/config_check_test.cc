@@ -107,6 +107,17 @@ TEST(ConfigCheckTest, TheHardBoundLeavesRoomForOneSync) {
   EXPECT_EQ(keys_of(config), "sync.staleness.hard ");
 }
 
+TEST(ConfigCheckTest, TheUpperBoundOfDsspIsNotBelowTheLower) {
+  JobConfig config = good();
+  config.commit.policy = CommitPolicyKind::kDssp;
+  config.commit.staleness = config.commit.most_staleness = 5;
+  EXPECT_EQ(keys_of(config), "");
+  config.commit.most_staleness = 4;
+  EXPECT_EQ(keys_of(config), "commit.most_staleness ");
+  config.commit.policy = CommitPolicyKind::kSsp;
+  EXPECT_EQ(keys_of(config), "");
+}
+
 TEST(ConfigCheckTest, LockstepCountsSteps) {
   JobConfig config = good();
   config.sync.strategy = SyncStrategy::kLockstep;

@@ -53,8 +53,8 @@ TEST(ConfigReaderTest, ValuesOutOfRangeAreErrorsThatSayTheRange) {
 }
 
 TEST(ConfigReaderTest, UnknownChoicesAreErrorsThatListThem) {
-  EXPECT_EQ(errors_with("commit: { policy: dssp }\n"),
-            "f:11: commit.policy: 'dssp' is none of bsp, ssp, async; did you mean 'ssp'?");
+  EXPECT_EQ(errors_with("commit: { policy: sssp }\n"),
+            "f:11: commit.policy: 'sssp' is none of bsp, ssp, dssp, async; did you mean 'ssp'?");
   EXPECT_EQ(errors_with("optimizer: { kind: lion }\n"),
             "f:11: optimizer.kind: 'lion' is none of sgd, momentum, nesterov, adagrad, adam, adamw, yogi, "
             "lamb; choose one of them");
@@ -88,7 +88,9 @@ TEST(ConfigReaderTest, HostileNumbersAreErrors) {
 
 TEST(ConfigReaderTest, KeysWithoutEffectAreErrors) {
   EXPECT_EQ(errors_with("commit: { policy: bsp, staleness: 3 steps }\n"),
-            "f:11: commit.staleness: has no effect here, only with policy: ssp; remove it");
+            "f:11: commit.staleness: has no effect here, only with policy: ssp or dssp; remove it");
+  EXPECT_EQ(errors_with("commit: { policy: ssp, most_staleness: 9 steps }\n"),
+            "f:11: commit.most_staleness: has no effect here, only with policy: dssp; remove it");
   EXPECT_EQ(
       errors_with("optimizer: { kind: sgd, beta1: 0.9 }\n"),
       "f:11: optimizer.beta1: has no effect here, only with kind: adam, adamw, yogi or lamb; remove it");

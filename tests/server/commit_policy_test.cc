@@ -47,6 +47,34 @@ TEST(CommitPolicyTest, SspWithoutStalenessIsLockStep) {
   EXPECT_FALSE(ssp->may_proceed(8, 7));
 }
 
+// Zhao et al.'s controller: the fast worker's last steps ended at 9 and 10 s, the slow one's at 5.3 and
+// 9.5 s. After 4 steps more it would wait for 0.3 s only.
+TEST(CommitPolicyTest, DsspLetsTheFastestRunToWhereItWaitsLeast) {
+  using std::chrono::milliseconds;
+  const auto at = [](int ms) { return core::TimePoint(milliseconds(ms)); };
+  const Pace fast{at(10'000), milliseconds(1'000)}, slow{at(9'500), milliseconds(4'200)};
+  const auto dssp = make_commit_policy(
+      {.policy = CommitPolicyKind::kDssp, .staleness = 3, .most_staleness = 9});  // r_max is 6.
+  EXPECT_FALSE(dssp->collects());
+  EXPECT_TRUE(dssp->may_proceed(3, 0));
+  EXPECT_FALSE(dssp->may_proceed(4, 0));
+  EXPECT_EQ(dssp->grant(fast, slow, 4), 4u);
+  // Never further than the upper bound: it starts a step 9 ahead at most.
+  EXPECT_EQ(dssp->grant(fast, slow, 7), 3u);
+  EXPECT_EQ(dssp->grant(fast, slow, 9), 1u);
+  EXPECT_EQ(dssp->grant(fast, slow, 10), 0u);
+  // Without two steps of each there is nothing to decide by.
+  EXPECT_EQ(dssp->grant({at(10'000), {}}, slow, 4), 0u);
+  EXPECT_EQ(dssp->grant(fast, {at(9'500), {}}, 4), 0u);
+  EXPECT_EQ(dssp->grant({}, {}, 4), 0u);
+  // A bound of any size costs no more time than another.
+  const auto wide = make_commit_policy(
+      {.policy = CommitPolicyKind::kDssp, .staleness = 3, .most_staleness = Step{1} << 31});
+  EXPECT_EQ(wide->grant(fast, slow, 4), 8u) << "18 s, and the slow one ends at 17.9 s";
+  for (const auto kind : {CommitPolicyKind::kSsp, CommitPolicyKind::kBsp})
+    EXPECT_EQ(policy(kind)->grant(fast, slow, 4), 0u);
+}
+
 TEST(CommitPolicyTest, AsyncHoldsNobodyBack) {
   const auto async = policy(CommitPolicyKind::kAsync);
   EXPECT_FALSE(async->collects());

@@ -20,13 +20,32 @@ std::string peer(std::uint32_t worker) { return "p" + std::to_string(worker); }
 void finish(Membership& members, std::uint32_t worker, Step finished, int second = 0) {
   Member* member = members.renew(peer(worker), at(second));
   ASSERT_NE(member, nullptr);
-  members.finish_step(*member, finished);
+  members.finish_step(*member, finished, at(second));
 }
 
 Membership with_workers(std::uint32_t count) {
   Membership members = membership(count);
   for (std::uint32_t worker = 0; worker < count; ++worker) members.join(worker, 1, peer(worker), at(0));
   return members;
+}
+
+TEST(MembershipTest, KnowsWhoIsLastAndHowFastEverybodyIs) {
+  Membership members = with_workers(3);
+  finish(members, 0, 1, 1);
+  finish(members, 0, 3, 9);
+  finish(members, 0, 3, 10);  // Said again.
+  const Member& fast = members.members().at(0);
+  EXPECT_EQ(fast.pace.last, at(9));
+  EXPECT_EQ(fast.pace.step_time, seconds(4));
+  EXPECT_TRUE(members.leads(fast));
+  EXPECT_FALSE(members.leads(members.members().at(1)));
+  finish(members, 1, 1, 2), finish(members, 1, 2, 4);
+  finish(members, 2, 1, 2), finish(members, 2, 2, 5);
+  EXPECT_EQ(members.last(), &members.members().at(2)) << "of two that have finished as much, the slower";
+  members.leave(*members.renew(peer(2), at(5)), false);
+  EXPECT_EQ(members.last(), &members.members().at(1));
+  members.leave(*members.renew(peer(0), at(5)), false);
+  EXPECT_TRUE(members.leads(members.members().at(1)));
 }
 
 TEST(MembershipTest, ABarrierCountsTheExpectedUntilTheyHaveCome) {

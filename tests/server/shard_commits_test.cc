@@ -7,6 +7,7 @@ namespace isthmus::server {
 namespace {
 
 using proto::Kind;
+using std::chrono::seconds;
 
 using ShardCommitsTest = ShardTest;
 
@@ -109,6 +110,34 @@ TEST_F(ShardCommitsTest, SspHoldsAWorkerBackThatIsTooFarAhead) {
   EXPECT_FALSE(workers[0].answered(third));
   EXPECT_EQ(workers[1].reply(workers[1].ask_next_step(1)).kind, Kind::kNextStepReply);
   EXPECT_EQ(workers[0].reply(third).kind, Kind::kNextStepReply);
+}
+
+// The fast worker's steps take 1 s, the slow one's 4 s: 2 ahead, where ssp would hold it, it runs on for as
+// long as the slow one's step has left, and waits then.
+TEST_F(ShardCommitsTest, DsspLetsTheFastestRunOnWhereItWouldWaitAnyway) {
+  config_.commit = {.policy = core::CommitPolicyKind::kDssp, .staleness = 1, .most_staleness = 7};
+  auto workers = train(2);
+  RawWorker &fast = workers[0], &slow = workers[1];
+  const auto goes_on = [](RawWorker& worker, Step step) {
+    return worker.reply(worker.ask_next_step(step)).kind == Kind::kNextStepReply;
+  };
+  advance(seconds(4));
+  EXPECT_TRUE(goes_on(slow, 1));
+  advance(seconds(3));
+  EXPECT_TRUE(goes_on(fast, 1));
+  advance(seconds(1));
+  EXPECT_TRUE(goes_on(slow, 2));  // The next at 12 s.
+  for (const Step step : {2, 3, 4, 5}) {
+    EXPECT_TRUE(goes_on(fast, step)) << step;
+    advance(seconds(1));
+  }
+  const auto sixth = fast.ask_next_step(6);  // At 12 s.
+  EXPECT_FALSE(fast.answered(sixth));
+  EXPECT_TRUE(goes_on(slow, 3));
+  EXPECT_TRUE(goes_on(slow, 4));
+  EXPECT_FALSE(fast.answered(sixth));
+  EXPECT_TRUE(goes_on(slow, 5));
+  EXPECT_EQ(fast.reply(sixth).kind, Kind::kNextStepReply);
 }
 
 TEST_F(ShardCommitsTest, ASecondContributionToAStepIsAcknowledgedAndNotApplied) {
