@@ -21,13 +21,22 @@ Answers by_shard(const core::JobConfig& config, std::span<const proto::StatusRep
   return answers;
 }
 
+WorkerTimes times_of(const proto::StepTimes& times) {
+  const auto seconds = [](std::uint64_t us) { return static_cast<double>(us) * 1e-6; };
+  return {seconds(times.compute_us()), seconds(times.encode_us()), seconds(times.exchange_us()),
+          seconds(times.barrier_us())};
+}
+
 void add_workers(const proto::ShardStatus& shard, std::map<std::uint32_t, WorkerState>& workers) {
   for (const proto::WorkerStatus& here : shard.workers()) {
     const std::chrono::milliseconds lease(here.lease_left_ms());
+    const WorkerTimes times = times_of(here.times());
     const auto [entry, fresh] = workers.try_emplace(
-        here.worker(), WorkerState{here.worker(), here.step(), lease, here.refused(), here.done()});
+        here.worker(), WorkerState{here.worker(), here.step(), lease, here.refused(), here.done(), times});
     if (fresh) continue;
     WorkerState& worker = entry->second;
+    // It tells all shards the same; one that has restarted knows less of it.
+    if (times.all() > worker.times.all()) worker.times = times;
     worker.step = std::min<Step>(worker.step, here.step());
     worker.lease = std::min(worker.lease, lease);
     worker.refused = std::max<std::uint64_t>(worker.refused, here.refused());
@@ -97,6 +106,12 @@ void add_region(const RegionState& region, JobStatus& job) {
   job.answered += region.answered;
   job.samples += region.samples;
   job.lan_bytes += region.lan_bytes;
+  for (const WorkerState& worker : region.workers) {
+    job.times.compute += worker.times.compute;
+    job.times.encode += worker.times.encode;
+    job.times.exchange += worker.times.exchange;
+    job.times.barrier += worker.times.barrier;
+  }
   for (const ShardState& shard : region.shards) {
     if (!shard.says) continue;
     job.refused_not_finite += shard.says->refused_not_finite();

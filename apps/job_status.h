@@ -22,12 +22,22 @@
 
 namespace isthmus::apps {
 
+// What workers' time went to, in seconds (worker/step_timer.h).
+struct WorkerTimes {
+  double compute = 0, encode = 0, exchange = 0, barrier = 0;
+
+  double all() const noexcept { return compute + encode + exchange + barrier; }
+  // The share that computing did not hide; 0 when nothing is known.
+  double exposed() const noexcept { return all() > 0 ? (all() - compute) / all() : 0; }
+};
+
 struct WorkerState {
   std::uint32_t worker = 0;
   Step step = 0;                       // Finished at every shard.
   std::chrono::milliseconds lease{0};  // Left; 0: the lease has ended, or the worker is done.
   std::uint64_t refused = 0;           // Contributions; the most that one shard refused.
   bool done = false;
+  WorkerTimes times = {};
 };
 
 struct ShardState {
@@ -71,6 +81,7 @@ struct JobStatus {
   std::uint64_t samples = 0;
   std::uint64_t lan_bytes = 0;
   std::uint64_t wan_bytes = 0;
+  WorkerTimes times;                     // Of all workers.
   std::vector<std::uint64_t> staleness;  // Histogram: [i] contributions (syncs, with several regions) of i.
   std::uint64_t refused_not_finite = 0;
   std::uint64_t refused_malformed = 0;

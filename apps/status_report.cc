@@ -89,17 +89,24 @@ std::string shard_table(const StatusView& view) {
 }
 
 std::string worker_table(const StatusView& view) {
-  Table table({"region", ">worker", ">step", "state", ">lease", ">refused"});
+  Table table({"region", ">worker", ">step", "state", ">lease", ">refused", ">compute", ">encode",
+               ">exchange", ">barrier"});
   bool any = false;
   for (const RegionState& region : view.status.regions) {
     if (!shown(view, region)) continue;
     for (const WorkerState& worker : region.workers) {
       const bool living = !worker.done && worker.lease > std::chrono::milliseconds(0);
+      const double all = worker.times.all();
+      const auto share = [all](double part) {
+        return all > 0 ? std::to_string(std::llround(100 * part / all)) + " %" : "-";
+      };
       table.add({region.name, std::to_string(worker.worker), grouped(worker.step),
                  worker.done ? "done"
                  : living    ? "living"
                              : "gone",
-                 living ? core::format_duration(worker.lease) : "-", grouped(worker.refused)});
+                 living ? core::format_duration(worker.lease) : "-", grouped(worker.refused),
+                 share(worker.times.compute), share(worker.times.encode), share(worker.times.exchange),
+                 share(worker.times.barrier)});
       any = true;
     }
   }
@@ -186,7 +193,12 @@ Json to_json(const RegionState& region) {
                        {"step", worker.step},
                        {"done", worker.done},
                        {"lease_seconds", in_seconds(worker.lease)},
-                       {"refused", worker.refused}});
+                       {"refused", worker.refused},
+                       {"seconds",
+                        {{"compute", worker.times.compute},
+                         {"encode", worker.times.encode},
+                         {"exchange", worker.times.exchange},
+                         {"barrier", worker.times.barrier}}}});
   }
   const bool known = region.answered > 0;
   return {{"name", region.name},         {"phase", known ? Json(to_string(region.phase)) : Json(nullptr)},

@@ -32,6 +32,7 @@ Summary summarise(const core::JobConfig& config, const JobStatus& status, std::u
   summary.seconds = seconds;
   summary.steps = status.clock;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(status.samples) / seconds : 0;
+  summary.exposed_communication = status.times.exposed();
   summary.staleness_p50 = percentile(status.staleness, 0.5).value_or(0);
   summary.staleness_p99 = percentile(status.staleness, 0.99).value_or(0);
   summary.lan_bytes = status.lan_bytes;
@@ -56,6 +57,7 @@ std::string to_json(const Summary& summary) {
       {"region_accuracy", summary.region_accuracy},
       {"loss", or_null(summary.loss)},
       {"samples_per_second", summary.samples_per_second},
+      {"exposed_communication", summary.exposed_communication},
       {"staleness", {{"p50", summary.staleness_p50}, {"p99", summary.staleness_p99}}},
       {"wan", wan},
       {"lan_bytes", summary.lan_bytes},
@@ -81,6 +83,7 @@ std::string to_table(const Summary& summary) {
   row("steps", std::to_string(summary.steps));
   row("seconds", format("%.1f", summary.seconds));
   row("samples/s", format("%.0f", summary.samples_per_second));
+  row("exposed communication", format("%.0f %%  of the workers' time", 100 * summary.exposed_communication));
   row("staleness p50 / p99", format("%llu / %llu", static_cast<unsigned long long>(summary.staleness_p50),
                                     static_cast<unsigned long long>(summary.staleness_p99)));
   row("LAN", core::format_bytes(summary.lan_bytes));

@@ -30,6 +30,7 @@ struct Summary {
   std::optional<double> loss;
   std::map<std::string, double> region_accuracy;  // Each region's own copy, before the last sync.
   double samples_per_second = 0;
+  double exposed_communication = 0;  // Share of the workers' time that computing did not hide. [0, 1]
   std::uint64_t staleness_p50 = 0;
   std::uint64_t staleness_p99 = 0;
   std::vector<LinkSummary> links;

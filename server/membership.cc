@@ -27,9 +27,11 @@ const Member* Membership::join(std::uint32_t worker, std::uint64_t incarnation, 
     worker_of_peer_[peer] = worker;
   }
   const std::uint64_t refused = member.refused;
+  const proto::StepTimes times = member.times;
   // A repeated Hello of the same life must not set its clock back.
   const Step start = again ? member.finished : slowest_;
   member = {worker, incarnation, peer, start, now, true, false, refused};
+  member.times = times;
   update();
   return &member;
 }

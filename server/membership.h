@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/job_config.h"
 #include "isthmus/tensor.h"
+#include "proto/isthmus.pb.h"
 #include "server/commit_policy.h"
 #include "server/saved_state.h"
 
@@ -32,7 +33,8 @@ struct Member {
   std::uint64_t refused = 0;
   Step counted = 0;  // The samples of the steps before it are.
   Pace pace = {};
-  Step may_run_to = 0;  // Steps: granted by the commit policy beyond its usual bound.
+  proto::StepTimes times = {};  // What it says that its steps cost, in all its lives.
+  Step may_run_to = 0;          // Steps: granted by the commit policy beyond its usual bound.
 };
 
 class Membership {

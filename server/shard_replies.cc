@@ -216,6 +216,7 @@ void Shard::on_status(const transport::PeerName& peer, const proto::Message& mes
     entry->set_step(member.finished);
     entry->set_refused(member.refused);
     entry->set_done(member.done);
+    *entry->mutable_times() = member.times;
     const auto left = member.living ? config_.commit.lease - (now - member.heard) : core::Duration(0);
     entry->set_lease_left_ms(static_cast<std::uint64_t>(
         std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(left).count())));

@@ -11,6 +11,13 @@ constexpr std::size_t kMaxWaitingHellos = 1024;
 constexpr std::uint32_t kMaxWorkers = 1 << 16;
 constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 32;
 
+void add(const proto::StepTimes& of_a_step, proto::StepTimes& sum) {
+  sum.set_compute_us(sum.compute_us() + of_a_step.compute_us());
+  sum.set_encode_us(sum.encode_us() + of_a_step.encode_us());
+  sum.set_exchange_us(sum.exchange_us() + of_a_step.exchange_us());
+  sum.set_barrier_us(sum.barrier_us() + of_a_step.barrier_us());
+}
+
 }  // namespace
 
 void Shard::handle_request(transport::Incoming incoming) {
@@ -207,6 +214,7 @@ void Shard::on_next_step(const transport::PeerName& peer, const proto::Message& 
     return refuse(
         peer, message.request_id, proto::REFUSE_BAD_REQUEST,
         "step " + std::to_string(meta->step()) + " does not follow " + std::to_string(member->finished));
+  if (meta->step() > member->finished) add(meta->times(), member->times);
   membership_.finish_step(*member, meta->step(), clock_.now());
   grant_more(*member);
   Parked parked;

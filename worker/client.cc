@@ -67,9 +67,11 @@ class RemoteClient final : public Client {
   Pending pull(std::span<const Parameters> parameters) override { return push_pull({}, 0, parameters); }
   Pending push_pull(std::span<const Gradient> gradients, std::uint64_t samples,
                     std::span<const Parameters> parameters) override {
-    return submit(proto::Kind::kPushPull, barrier_timeout_,
-                  make_push_pull(layout_, *codec_, gradients, samples, parameters,
-                                 {.key = key_, .records = step()}, deep_.get(), clip_));
+    const core::TimePoint begun = clock_.now();
+    auto parts = make_push_pull(layout_, *codec_, gradients, samples, parameters,
+                                {.key = key_, .records = step()}, deep_.get(), clip_);
+    timer_->add(StepTimer::Part::kEncode, clock_.now() - begun);
+    return submit(proto::Kind::kPushPull, barrier_timeout_, std::move(parts));
   }
   Status next_step() override {
     return submit(proto::Kind::kNextStep, barrier_timeout_, make_parts(layout_.shards())).wait();
@@ -90,6 +92,8 @@ class RemoteClient final : public Client {
  private:
   Pending submit(proto::Kind kind, core::Duration limit, Result<std::vector<Part>> parts) {
     const auto operation = std::make_shared<Operation>(kind, limit, io_->inbox());
+    operation->timer = timer_;
+    if (kind == proto::Kind::kNextStep) operation->times = timer_->take(clock_.now());
     if (!is_worker_ && kind != proto::Kind::kSnapshot) {
       operation->end({ErrorCode::kInvalidArgument, "an observer only reads snapshots"});
     } else if (!parts.ok()) {
@@ -121,6 +125,8 @@ class RemoteClient final : public Client {
   const std::uint64_t key_;
   const ClipConfig clip_;
   const std::unique_ptr<DeepCompression> deep_;
+  const core::SystemClock clock_;
+  const std::shared_ptr<StepTimer> timer_ = std::make_shared<StepTimer>(clock_.now());
   const std::unique_ptr<IoThread> io_;
 };
 

@@ -98,6 +98,28 @@ Result<std::vector<Held>> decode_replies(Operation& operation) {
 
 }  // namespace worker
 
+namespace {
+
+// Tells the timer for how long somebody waited.
+class Waiting {
+ public:
+  explicit Waiting(const Pending::State& state) : state_(state), since_(core::SystemClock().now()) {}
+  ~Waiting() {
+    if (!state_.timer) return;
+    const bool exchange = state_.kind == proto::Kind::kPushPull;
+    state_.timer->add(exchange ? worker::StepTimer::Part::kExchange : worker::StepTimer::Part::kBarrier,
+                      core::SystemClock().now() - since_);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  const Pending::State& state_;
+  const core::TimePoint since_;
+};
+
+}  // namespace
+
 Pending::Pending(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Pending::Pending(Pending&&) noexcept = default;
 
@@ -118,6 +140,7 @@ bool Pending::ready() const noexcept { return !state_ || state_->done.load(std::
 Status Pending::wait() {
   if (!state_) return {ErrorCode::kInvalidArgument, "wait() on an operation that has been waited for"};
   const std::shared_ptr<State> state = std::move(state_);
+  const Waiting waiting(*state);
   if (state->kind != proto::Kind::kPushPull) {
     state->block_until_done();
     return state->status;

@@ -22,6 +22,7 @@
 #include "isthmus/client.h"
 #include "proto/frame.h"
 #include "proto/isthmus.pb.h"
+#include "worker/step_timer.h"
 
 namespace isthmus::worker {
 
@@ -87,7 +88,9 @@ struct isthmus::Pending::State {
   const core::Duration limit;
   const std::shared_ptr<worker::Inbox> inbox;
   std::vector<worker::Part> parts;
-  Step step = 0;  // kNextStep: the one asked for.
+  Step step = 0;                             // kNextStep: the one asked for, ...
+  proto::StepTimes times;                    // ... and what the one before cost.
+  std::shared_ptr<worker::StepTimer> timer;  // Of whoever waits; may be empty.
   core::TimePoint started;
   Status status;
   std::atomic<bool> done{false};

@@ -74,6 +74,7 @@ void Session::send_part(const OperationPtr& operation, Part& part, core::TimePoi
   } else if (operation->kind == Kind::kNextStep) {
     proto::NextStep meta;
     meta.set_step(operation->step);
+    *meta.mutable_times() = operation->times;
     part.meta = meta.SerializeAsString();
     shards_[part.shard].position = operation->step;
   }

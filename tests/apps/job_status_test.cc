@@ -116,6 +116,13 @@ TEST(JobStatusTest, AWorkerIsWhatAllItsShardsSay) {
   add_worker(replies[0], 0, 10, 900, 1, true);
   add_worker(replies[1], 0, 9, 700, 3, false);
   replies[1].mutable_shard()->set_halted(true);
+  // The second shard has restarted since.
+  replies[0].mutable_shard()->mutable_workers(1)->mutable_times()->set_compute_us(6'000'000);
+  replies[0].mutable_shard()->mutable_workers(1)->mutable_times()->set_encode_us(500'000);
+  replies[0].mutable_shard()->mutable_workers(1)->mutable_times()->set_exchange_us(1'000'000);
+  replies[0].mutable_shard()->mutable_workers(1)->mutable_times()->set_barrier_us(500'000);
+  replies[1].mutable_shard()->mutable_workers(0)->mutable_times()->set_compute_us(1'000'000);
+  replies[0].mutable_shard()->mutable_workers(0)->mutable_times()->set_barrier_us(2'000'000);
   const JobStatus job = job_status(two_regions(), replies);
   const std::vector<WorkerState>& workers = job.regions[0].workers;
   ASSERT_EQ(workers.size(), 2u);
@@ -128,6 +135,12 @@ TEST(JobStatusTest, AWorkerIsWhatAllItsShardsSay) {
   EXPECT_TRUE(workers[1].done);
   EXPECT_TRUE(job.regions[0].halted);
   EXPECT_FALSE(job.regions[1].halted);
+  EXPECT_EQ(workers[0].times.compute, 6.0);
+  EXPECT_EQ(workers[0].times.exposed(), 0.25);
+  EXPECT_EQ(job.times.all(), 10.0);
+  EXPECT_EQ(job.times.barrier, 2.5);
+  EXPECT_EQ(job.times.exposed(), 0.4);
+  EXPECT_EQ(WorkerTimes().exposed(), 0.0);
 }
 
 TEST(JobStatusTest, LinksOfAllServersAddUpInEachDirection) {

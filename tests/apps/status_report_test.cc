@@ -45,6 +45,11 @@ StatusView view() {
   proto::StatusReply frankfurt = reply("frankfurt", 0, 1200);
   add_worker(frankfurt, 0, 1200, 9800, false);
   add_worker(frankfurt, 1, 1204, 0, false);
+  proto::StepTimes& times = *frankfurt.mutable_shard()->mutable_workers(0)->mutable_times();
+  times.set_compute_us(7'000'000);
+  times.set_encode_us(100'000);
+  times.set_exchange_us(2'000'000);
+  times.set_barrier_us(900'000);
   for (const std::uint64_t count : {90, 9, 1}) frankfurt.mutable_shard()->add_staleness(count);
   proto::LinkStatus& link = *frankfurt.add_links();
   link.set_region("rio");
@@ -78,10 +83,10 @@ frankfurt       0      0  training   1,200    150    6,000  153,600  3.0 MiB  2.
 frankfurt       0      1  no answer
 rio             0      0  halted     1,190    148    5,950  152,320  3.0 MiB  2.0 MiB
 
-region     worker   step  state   lease  refused
-frankfurt       0  1,200  living  9.8 s        0
-frankfurt       1  1,204  gone        -        0
-rio             0  1,190  done        -        0
+region     worker   step  state   lease  refused  compute  encode  exchange  barrier
+frankfurt       0  1,200  living  9.8 s        0     70 %     1 %      20 %      9 %
+frankfurt       1  1,204  gone        -        0        -       -         -        -
+rio             0  1,190  done        -        0        -       -         -        -
 
 link              up     RTT    bytes  now  reconnects  refused
 frankfurt -> rio  yes  82 ms  1.0 MiB    -           2        0

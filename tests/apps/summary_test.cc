@@ -69,6 +69,7 @@ TEST(SummaryTest, TheJsonHasTheDocumentedKeysInOrder) {
                                              "region_accuracy",
                                              "loss",
                                              "samples_per_second",
+                                             "exposed_communication",
                                              "staleness",
                                              "wan",
                                              "lan_bytes",

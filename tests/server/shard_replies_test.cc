@@ -151,5 +151,25 @@ TEST_F(ShardRepliesTest, StatusSaysWhatTheShardDoes) {
   EXPECT_TRUE(worker.status().shard().workers(0).done());
 }
 
+TEST_F(ShardRepliesTest, WhatAWorkersStepsCostAddsUp) {
+  auto workers = train(1);
+  const auto times_of = [&] { return workers[0].status().shard().workers(0).times(); };
+  for (const Step step : {1, 2, 2}) {  // The last is said again, and was counted.
+    proto::NextStep next;
+    next.set_step(step);
+    next.mutable_times()->set_compute_us(1000);
+    next.mutable_times()->set_encode_us(10 * step);
+    next.mutable_times()->set_exchange_us(200);
+    next.mutable_times()->set_barrier_us(30);
+    EXPECT_EQ(workers[0].reply(workers[0].ask(Kind::kNextStep, next)).kind, Kind::kNextStepReply);
+  }
+  EXPECT_EQ(times_of().compute_us(), 2000u);
+  EXPECT_EQ(times_of().encode_us(), 30u);
+  EXPECT_EQ(times_of().exchange_us(), 400u);
+  EXPECT_EQ(times_of().barrier_us(), 60u);
+  join(0, 2);  // Another life of it: the job's account goes on.
+  EXPECT_EQ(times_of().compute_us(), 2000u);
+}
+
 }  // namespace
 }  // namespace isthmus::server

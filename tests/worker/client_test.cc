@@ -195,6 +195,24 @@ TEST(ClientTest, ALateWorkerStartsWhereTheShardsSay) {
   EXPECT_EQ(shards.meta_of<proto::NextStep>(0, Kind::kNextStep).step(), 42u);
 }
 
+// What the caller waits for is told with the step; the time between is its own. Sums, not speeds, are judged.
+TEST(ClientTest, TellsWhatAStepCost) {
+  FakeShards shards(1);
+  const auto begun = std::chrono::steady_clock::now();
+  auto client = connect(shards.config(kTensors));
+  Model model(1);
+  ASSERT_TRUE(client->create(model.gradients()).ok());
+  ASSERT_TRUE(client->push_pull(model.gradients(), 1, model.parameters()).wait().ok());
+  ASSERT_TRUE(client->next_step().ok());
+  const auto all =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+  const auto times = shards.meta_of<proto::NextStep>(0, Kind::kNextStep).times();
+  EXPECT_GT(times.exchange_us(), 0u);
+  EXPECT_GT(times.barrier_us(), 0u) << "create() waited for its answer";
+  EXPECT_LE(times.compute_us() + times.encode_us() + times.exchange_us() + times.barrier_us(),
+            static_cast<std::uint64_t>(all.count()));
+}
+
 TEST(ClientTest, ARefusedGradientIsOneOperationsError) {
   int pushes = 0;
   FakeShards shards(1);
