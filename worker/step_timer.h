@@ -17,7 +17,6 @@
 #include <numeric>
 
 #include "core/clock.h"
-#include "core/clock.h"
 #include "core/units.h"
 #include "proto/isthmus.pb.h"
 
