@@ -6,7 +6,9 @@
 
 #include "apps/command.h"
 #include "apps/command_line.h"
+#include "apps/http_endpoint.h"
 #include "apps/report.h"
+#include "apps/watch_shards.h"
 #include "core/config_file.h"
 #include "core/log.h"
 #include "core/signals.h"
@@ -75,6 +77,7 @@ Status serve(const ServerArguments& arguments) {
     if (!layout.ok()) return std::move(layout).status();
     options.layout = *std::move(layout);
   }
+  const core::ServerConfig own = region->servers[arguments.server];
   options.log = core::stderr_log(region->name + "/server " + std::to_string(arguments.server));
   options.config = *std::move(config);
 
@@ -82,6 +85,12 @@ Status serve(const ServerArguments& arguments) {
   if (!signals.ok()) return std::move(signals).status();
   auto server = server::Server::start(std::move(options));
   if (!server.ok()) return std::move(server).status();
+  std::unique_ptr<HttpEndpoint> http;
+  if (own.http) {
+    auto started = HttpEndpoint::start(*own.http, watch_shards(own_shards(own)));
+    if (!started.ok()) return std::move(started).status();
+    http = *std::move(started);
+  }
   const core::SignalThread on_signal(**signals, [&] { (*server)->cancel(); });
   return (*server)->run();
 }

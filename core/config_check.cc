@@ -57,6 +57,7 @@ void check_server(const JobConfig& config, const ServerConfig& server, const std
                   Problems& problems) {
   check_address(server.lan, server.shards, true, key + ".lan", problems);
   check_address(server.lan_bind, server.shards, false, key + ".lan_bind", problems);
+  if (server.http) check_address(*server.http, 1, false, key + ".http", problems);
   if (server.wan.host.empty()) {
     if (config.regions.size() > 1) {
       problems.push_back({key + ".wan", "missing; give the address that other regions reach"});
@@ -93,6 +94,7 @@ void check_regions(const JobConfig& config, Problems& problems) {
       check_server(config, server, server_key, problems);
       take(claim(server.lan, server.shards, server_key + ".lan"));
       if (!server.wan.host.empty()) take(claim(server.wan, 1, server_key + ".wan"));
+      if (server.http) take(claim(*server.http, 1, server_key + ".http"));
     }
   }
 }

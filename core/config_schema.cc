@@ -33,6 +33,7 @@ void visit_server(ConfigFields& f, ServerConfig& server) {
   bind("lan_bind", server.lan_bind, server.lan);
   bind("wan_bind", server.wan_bind, server.wan);
   f.small_count("shards", server.shards, {{1, 64}});
+  f.maybe("http", server.http, [&](Address& http) { f.address("http", http); });
 }
 
 void visit_region(ConfigFields& f, RegionConfig& region) {

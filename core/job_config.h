@@ -38,6 +38,7 @@ struct ServerConfig {
   Address wan;       // Advertised to other regions. No host: not given, which one region alone may do.
   Address lan_bind;  // Bound; the same as `lan` unless given.
   Address wan_bind;  // Bound; the same as `wan` unless given.
+  std::optional<Address> http = {};  // Bound: /metrics and /healthz.
   std::uint32_t shards = 1;
 };
 
