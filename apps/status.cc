@@ -66,7 +66,7 @@ int watch(const core::JobConfig& config, const StatusArguments& arguments) {
   StatusView last;
   core::TimePoint looked;
   do {
-    StatusView view = look_at_job(config, arguments.region, kTimeout);
+    StatusView view = look_at_job(config, arguments.region, kTimeout, arguments.json);
     const core::TimePoint now = clock.now();
     // A silent shard counts nothing, so what changed since then is no rate.
     if (last.status.answered > 0 && last.status.answered == view.status.answered)
@@ -87,14 +87,15 @@ int run(const StatusArguments& arguments) {
         {ErrorCode::kInvalidArgument, "job '" + config->job + "' has no region '" + arguments.region + "'"});
   }
   if (arguments.watch) return watch(*config, arguments);
-  const StatusView view = look_at_job(*config, arguments.region, kTimeout);
+  const StatusView view = look_at_job(*config, arguments.region, kTimeout, arguments.json);
   print(view, arguments);
   return view.status.answered == 0 ? kExitConnection : kExitOk;
 }
 
 }  // namespace
 
-StatusView look_at_job(const core::JobConfig& config, const std::string& region, core::Duration timeout) {
+StatusView look_at_job(const core::JobConfig& config, const std::string& region, core::Duration timeout,
+                       bool norms) {
   const std::vector<Place> places = shards_of(config, region);
   std::vector<core::Address> addresses;
   addresses.reserve(places.size());
@@ -103,7 +104,9 @@ StatusView look_at_job(const core::JobConfig& config, const std::string& region,
   view.job = config.job;
   view.region = region;
   std::vector<proto::StatusReply> replies;
-  auto answers = worker::status(addresses, timeout);
+  proto::StatusRequest question;
+  question.set_norms(norms);
+  auto answers = worker::status(addresses, timeout, question);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].ok()) {
       view.silent.emplace_back(places[i].name, answers[i].status().message());

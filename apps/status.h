@@ -16,6 +16,8 @@ namespace isthmus::apps {
 
 // All shards of `region` ("": of every region) at once, each given at most `timeout`. A shard of another job
 // that has the address counts as silent. REQUIRES: `region` is one of the config's, or empty.
-StatusView look_at_job(const core::JobConfig& config, const std::string& region, core::Duration timeout);
+// `norms`: those of the parameters too, each a pass over all of them at the shards.
+StatusView look_at_job(const core::JobConfig& config, const std::string& region, core::Duration timeout,
+                       bool norms = false);
 
 }  // namespace isthmus::apps

@@ -158,6 +158,7 @@ class Shard {
   bool answer_snapshot(Parked& parked);
   void capture_anchors();
   void on_snapshot(const transport::PeerName& peer, const proto::Message& message);
+  void add_norms(proto::ShardStatus& status) const;
   void on_status(const transport::PeerName& peer, const proto::Message& message);
   void send(const transport::PeerName& peer, proto::Message message);
   void refuse(const transport::PeerName& peer, std::uint64_t request_id, proto::RefuseReason reason,

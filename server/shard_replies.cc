@@ -184,7 +184,19 @@ void Shard::send_values(const Parked& parked, const std::vector<core::VersionedF
   send(parked.peer, std::move(message));
 }
 
+void Shard::add_norms(proto::ShardStatus& status) const {
+  double squared = 0;
+  for (const auto& slice : slices_) {
+    for (const float value : slice->parameters().read()) squared += static_cast<double>(value) * value;
+  }
+  status.set_parameter_norm(std::sqrt(squared));
+  if (sync_) status.set_untold_norm(std::sqrt(sync_->untold_squared()));
+}
+
 void Shard::on_status(const transport::PeerName& peer, const proto::Message& message) {
+  const auto question = proto::parse_meta<proto::StatusRequest>(message);
+  if (!question.ok())
+    return refuse(peer, message.request_id, proto::REFUSE_BAD_REQUEST, question.status().message());
   const core::TimePoint now = clock_.now();
   proto::StatusReply reply;
   reply.set_job(config_.job);
@@ -196,13 +208,7 @@ void Shard::on_status(const transport::PeerName& peer, const proto::Message& mes
   shard.set_shard(shard_);
   shard.set_phase(phase());
   shard.set_slices(static_cast<std::uint32_t>(slices_.size()));
-  double parameter_squared = 0;
-  for (const auto& slice : slices_) {
-    shard.set_elements(shard.elements() + slice->slice().elements);
-    for (const float value : slice->parameters().read())
-      parameter_squared += static_cast<double>(value) * value;
-  }
-  shard.set_parameter_norm(std::sqrt(parameter_squared));
+  for (const auto& slice : slices_) shard.set_elements(shard.elements() + slice->slice().elements);
   shard.set_clock(membership_.slowest());
   shard.set_commits(commits_);
   shard.set_samples(samples_);
@@ -233,9 +239,9 @@ void Shard::on_status(const transport::PeerName& peer, const proto::Message& mes
     shard.set_overflows(counters.overflows);
     for (const std::uint32_t region : last_sync_without_)
       shard.add_last_sync_without(config_.regions[region].name);
-    shard.set_untold_norm(std::sqrt(sync_->untold_squared()));
     shard.set_halted(!draining_ && sync_->halted(membership_.slowest()));
   }
+  if (question->norms()) add_norms(shard);
   while (!staleness.empty() && staleness.back() == 0) staleness.pop_back();
   for (const std::uint64_t count : staleness) shard.add_staleness(count);
   if (options_.local_shard == 0) {

@@ -80,10 +80,10 @@ std::vector<Result<proto::Message>> ask(std::span<const core::Address> shards, K
 
 }  // namespace
 
-std::vector<Result<proto::StatusReply>> status(std::span<const core::Address> shards,
-                                               core::Duration timeout) {
+std::vector<Result<proto::StatusReply>> status(std::span<const core::Address> shards, core::Duration timeout,
+                                               const proto::StatusRequest& question) {
   std::vector<Result<proto::StatusReply>> replies;
-  for (auto& answer : ask(shards, Kind::kStatus, Kind::kStatusReply, {}, timeout)) {
+  for (auto& answer : ask(shards, Kind::kStatus, Kind::kStatusReply, question.SerializeAsString(), timeout)) {
     if (answer.ok())
       replies.push_back(proto::parse_meta<proto::StatusReply>(*answer));
     else

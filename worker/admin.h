@@ -19,7 +19,8 @@ namespace isthmus::worker {
 // Of the shard that answers at `shard`.
 Result<proto::StatusReply> status(const core::Address& shard, core::Duration timeout);
 // Of many, asked all at once within one `timeout`. [address]
-std::vector<Result<proto::StatusReply>> status(std::span<const core::Address> shards, core::Duration timeout);
+std::vector<Result<proto::StatusReply>> status(std::span<const core::Address> shards, core::Duration timeout,
+                                               const proto::StatusRequest& question = {});
 
 Status control(const core::Address& shard, proto::ControlCommand command, core::Duration timeout);
 std::vector<Status> control(std::span<const core::Address> shards, proto::ControlCommand command,

@@ -242,8 +242,10 @@ class RawWorker {
     meta.set_command(command);
     return reply(ask(proto::Kind::kControl, meta));
   }
-  proto::StatusReply status() {
-    return *proto::parse_meta<proto::StatusReply>(reply(ask(proto::Kind::kStatus, proto::StatusRequest())));
+  proto::StatusReply status(bool norms = false) {
+    proto::StatusRequest question;
+    question.set_norms(norms);
+    return *proto::parse_meta<proto::StatusReply>(reply(ask(proto::Kind::kStatus, question)));
   }
   transport::Socket& socket() { return *socket_; }
 
