@@ -183,6 +183,11 @@ def find_child(train, *words):
     return wait_for(look, f"a process with {words}")
 
 
+def resident_bytes(pid):
+    pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def alive(pid):
     return pathlib.Path(f"/proc/{pid}").exists() and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
 

@@ -174,6 +174,30 @@ class AbsurdBytesTest(unittest.TestCase):
             self.assertRegex(log, r"wan: refused a connection: .*version 9")
             self.assertRegex(log, r"shard 0: refused a message: .*1152921504606846976")
 
+    def test_connections_that_say_little_disturb_nobody(self):
+        """Nothing, half a greeting, half a frame that announces a gigabyte: at every port, and never ended."""
+        with a_job() as run:
+            train = run.start_train()
+            run.wait_status(lambda status: status["step"] and status["step"] >= 1)
+            # Two shards each, and the WAN's port of the region that is dialled.
+            ports = [run.lan[name] + i for name in run.names for i in (0, 1)] + [run.lan["frankfurt"] + 2]
+            sayings = [b"", b"\xff" + bytes(5), header(payload_bytes=1 << 30)[:20]]
+            idle = []
+            try:
+                for port in ports:
+                    for saying in sayings * 10:
+                        connection = socket.create_connection(("127.0.0.1", port), timeout=job.DEADLINE)
+                        connection.sendall(saying)
+                        idle.append(connection)
+                server = job.find_child(train, "server", run.names[0])
+                resident = job.resident_bytes(server)
+                summary = job.finish(train)
+                self.assertEqual((summary["status"], summary["workers_lost"]), ("ok", 0))
+                self.assertLess(resident, 256 << 20)
+            finally:
+                for connection in idle:
+                    connection.close()
+
 
 class MachineTest(unittest.TestCase):
     def test_a_port_in_use(self):
