@@ -10,7 +10,7 @@ Membership::Membership(std::uint32_t expected, core::Duration lease, core::Durat
 const Member* Membership::join(std::uint32_t worker, std::uint64_t incarnation, const std::string& peer,
                                core::TimePoint now) {
   Member& member = members_[worker];
-  if (member.incarnation > incarnation) return nullptr;
+  if (member.incarnation > incarnation && now - member.heard < lease_) return nullptr;
   if (!first_join_) first_join_ = now;
   if (!started_ && done() == members_.size()) {
     // A job that had ended goes on: the others come back too.
@@ -89,6 +89,7 @@ void Membership::restore(Step slowest, const std::vector<SavedMember>& saved, co
     member.worker = each.worker;
     member.incarnation = each.incarnation;
     member.finished = slowest;
+    member.heard = now;  // It may come back; until then an earlier life must not take its place.
     member.done = each.done;
   }
   started_ = complete && done() >= expected_;

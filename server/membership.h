@@ -43,7 +43,8 @@ class Membership {
   Membership(std::uint32_t expected, core::Duration lease, core::Duration start_grace);
 
   // A worker said Hello. It starts at the slowest living worker's step. nullptr: a later life of the same
-  // worker has been here. The pointer lives until the worker joins anew.
+  // worker was heard of less than a lease ago. After that it does not count any more: incarnations come from
+  // clocks, which may be set back. The pointer lives until the worker joins anew.
   const Member* join(std::uint32_t worker, std::uint64_t incarnation, const std::string& peer,
                      core::TimePoint now);
 

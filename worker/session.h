@@ -70,7 +70,7 @@ class Session {
   void send_part(const OperationPtr& operation, Part& part, core::TimePoint now);
   void say_hello(std::uint32_t shard, core::TimePoint now);
   void on_welcome(std::uint32_t shard, proto::Message&& message, core::TimePoint now);
-  void on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id);
+  void on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id, bool may_pass);
   void on_refuse(std::uint32_t shard, const proto::Message& message, core::TimePoint now);
   void on_reply(std::uint32_t shard, proto::Message&& message);
   void catch_up();

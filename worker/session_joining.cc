@@ -35,7 +35,13 @@ void Session::on_refuse(std::uint32_t shard, const proto::Message& message, core
   const bool ours = found != in_flight_.end() && found->second.part->shard == shard;
   const bool unknown = refuse->reason() == proto::REFUSE_NOT_MEMBER;
   const Status why = at(shard, code_of(refuse->reason()), refuse->text());
-  if (!ours && there.is_since_hello(id)) return on_hello_refused(shard, why, id);
+  if (!ours && there.is_since_hello(id)) {
+    // After a clock was set back, an earlier process of this worker looks like a later one until its lease is
+    // over. Who has been a member before has really been replaced.
+    const bool may_pass = why.code() == ErrorCode::kUnavailable ||
+                          (refuse->reason() == proto::REFUSE_EPOCH && join_ != nullptr);
+    return on_hello_refused(shard, why, id, may_pass);
+  }
   // An observer has no lease: a refused heartbeat is as good a sign of life as an echo.
   if (unknown && !leaving_ && (ours || options_.is_worker())) {
     if (there.forgotten(id)) {
@@ -61,8 +67,9 @@ void Session::say_hello(std::uint32_t shard, core::TimePoint now) {
   (void)send_(shard, proto::make_message(Kind::kHello, id, options_.hello));
 }
 
-void Session::on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id) {
-  if (why.code() == ErrorCode::kUnavailable) {
+void Session::on_hello_refused(std::uint32_t shard, const Status& why, std::uint64_t request_id,
+                               bool may_pass) {
+  if (may_pass) {
     shards_[shard].why_not = why.message().substr(options_.shards[shard].size() + 2);
     return;
   }
@@ -78,7 +85,8 @@ void Session::on_welcome(std::uint32_t shard, proto::Message&& message, core::Ti
   if (!there.is_since_hello(id) || id >= next_id_) return;  // The answer to an older Hello.
   const auto welcome = check_welcome(message, shard, shards_.size(), options_.hello.has_layout());
   if (!welcome.ok())
-    return on_hello_refused(shard, at(shard, welcome.status().code(), welcome.status().message()), id);
+    return on_hello_refused(shard, at(shard, welcome.status().code(), welcome.status().message()), id,
+                            welcome.status().code() == ErrorCode::kUnavailable);
   there.welcome(id, now, heartbeat_interval(welcome->lease_ms(), options_.timeout));
   there.position = welcome->start_step();
   Step most = step();

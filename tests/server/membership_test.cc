@@ -149,6 +149,19 @@ TEST(MembershipTest, AnEarlierLifeIsRefusedAndChangesNothing) {
   EXPECT_EQ(members.renew(peer(0), at(1))->finished, 3u);
 }
 
+TEST(MembershipTest, AClockThatWasSetBackLocksNoWorkerOut) {
+  Membership members = membership(1);
+  members.join(0, 5, peer(0), at(0));
+  finish(members, 0, 3, 1);
+  EXPECT_EQ(members.join(0, 4, "restarted", at(2)), nullptr) << "nobody can tell that the other has died";
+  EXPECT_EQ(members.expire(at(11)), (std::vector<std::uint32_t>{0}));
+  const Member* restarted = members.join(0, 4, "restarted", at(11));
+  ASSERT_NE(restarted, nullptr);
+  EXPECT_EQ(restarted->finished, 3u);
+  EXPECT_EQ(members.renew(peer(0), at(12)), nullptr);
+  EXPECT_NE(members.renew("restarted", at(12)), nullptr);
+}
+
 TEST(MembershipTest, ARepeatedHelloDoesNotSetAWorkerBack) {
   Membership members = with_workers(2);
   finish(members, 0, 6);

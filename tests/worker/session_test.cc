@@ -241,6 +241,29 @@ TEST_F(SessionTest, RejoinsAShardThatForgotIt) {
   EXPECT_TRUE(after->status.ok());
 }
 
+TEST_F(SessionTest, AFirstHelloThatLooksOldIsSaidAgainUntilTheOthersLeaseIsOver) {
+  const OperationPtr hello = submit(Kind::kHello);
+  welcome(1, last(1));
+  refuse(0, last(0), proto::REFUSE_EPOCH, "a later process is worker 0");
+  EXPECT_FALSE(hello->done);
+  pass(600ms);
+  ASSERT_EQ(sent[0].size(), 2u);
+  refuse(0, last(0), proto::REFUSE_EPOCH, "a later process is worker 0");
+  pass(600ms);
+  welcome(0, last(0));
+  EXPECT_TRUE(hello->done);
+  EXPECT_TRUE(hello->status.ok());
+}
+
+TEST_F(SessionTest, AFirstHelloThatAlwaysLooksOldIsExplained) {
+  const OperationPtr hello = submit(Kind::kHello, 5s);
+  welcome(1, last(1));
+  refuse(0, last(0), proto::REFUSE_EPOCH, "a later process is worker 0");
+  pass(5s);
+  EXPECT_EQ(hello->status.to_string(),
+            "timeout: shard 0 at a:1: no welcome within 5 s: a later process is worker 0");
+}
+
 TEST_F(SessionTest, AHeartbeatCanBringTheNews) {
   join();
   pass(1s);
